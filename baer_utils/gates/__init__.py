@@ -1,0 +1,36 @@
+"""Every threshold of the book, and who advances: two gates on development data, then one head per condition."""
+
+from baer_utils.gates.margins import (
+    ALPHA,
+    FOLDS,
+    GATED,
+    HEADS,
+    MIN_CALIBRATION_MARGIN,
+    MIN_QUESTIONS,
+    MIN_SELECTION_MARGIN,
+    POOLED,
+    Verdict,
+    advance,
+    margin,
+    strongest_baseline,
+)
+from baer_utils.gates.selecting import Decision, Development, HeadFigures, select_head
+
+__all__ = [
+    "ALPHA",
+    "FOLDS",
+    "GATED",
+    "HEADS",
+    "MIN_CALIBRATION_MARGIN",
+    "MIN_QUESTIONS",
+    "MIN_SELECTION_MARGIN",
+    "POOLED",
+    "Decision",
+    "Development",
+    "HeadFigures",
+    "Verdict",
+    "advance",
+    "margin",
+    "select_head",
+    "strongest_baseline",
+]
