@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 PAIR_COLUMNS = (
-    "pair_id", "group_id", "benchmark", "subset", "task_type", "instruction", "response_a", "response_b", "label", "split",
+    "pair_id", "group_id", "benchmark", "subset", "task_type", "instruction", "response_a", "response_b",
+    "label", "split",
 )  # fmt: skip
 RUN_COLUMNS = (
     "pair_id", "backbone", "protocol", "stage", "view", "trial", "log_odds", "status", "label_mass",
@@ -27,7 +28,6 @@ SWAPPED_VIEW = {
     "ab": "ba", "ba": "ab", "ab_BA": "ba_BA", "ba_BA": "ab_BA", "a": "b", "b": "a", "q": "q", "net": "net",
 }  # fmt: skip
 ONE_RESPONSE_VIEWS = ("a", "b", "q")
-SHARES = (0.2, 0.4)  # selection, calibration; the rest is test
 
 
 # ---------------------------------------------------------------- hashes
@@ -58,7 +58,7 @@ def first_is_a(benchmark: str, pair_id: str) -> bool:
 def split_of(group_id: str, seed: int = 0) -> str:
     """Split of a question: selection below .2, calibration below .6, else test."""
     u = unit_hash(f"{seed}|split|{group_id}")
-    return "selection" if u < SHARES[0] else "calibration" if u < SHARES[0] + SHARES[1] else "test"
+    return "selection" if u < 0.2 else "calibration" if u < 0.6 else "test"
 
 
 def take_pairs(pairs: pd.DataFrame, n_pairs: int) -> pd.DataFrame:
@@ -79,7 +79,7 @@ def take_pairs(pairs: pd.DataFrame, n_pairs: int) -> pd.DataFrame:
         raise ValueError(f"n_pairs must be 0 (all) or a positive number of pairs; it is {n_pairs}.")
     if n_pairs == 0:
         return pairs
-    wanted = [round(SHARES[0] * n_pairs), round(SHARES[1] * n_pairs)]
+    wanted = [round(0.2 * n_pairs), round(0.4 * n_pairs)]
     wanted.append(n_pairs - sum(wanted))
     kept: set[str] = set()
     for split, number in zip(SPLITS, wanted, strict=True):
@@ -106,16 +106,14 @@ def check_pairs(pairs: pd.DataFrame) -> pd.DataFrame:
     """
     _check_columns(pairs, PAIR_COLUMNS, "pair")
     out = pairs.loc[:, list(PAIR_COLUMNS)].reset_index(drop=True)
-    for column in ("pair_id", "group_id", "benchmark", "subset", "task_type", "instruction", "response_a", "response_b"):
-        wrong = ~out[column].map(lambda value: isinstance(value, str)).astype(bool)
-        _refuse(out, wrong, column, "must be text", "Fill it (an empty text is legal), or drop the row.")
+    for column in PAIR_COLUMNS[:8]:  # all but label and split
+        _as_text(out, column, "Fill it (an empty text is legal), or drop the row.")
     _refuse(out, out["pair_id"].duplicated(), "pair_id", "must be unique", "Rename or drop the repeated pair.")
-    out["label"] = pd.to_numeric(out["label"], errors="coerce").where(out["label"].notna(), np.nan).astype(float)
-    bad_text = pairs["label"].notna().to_numpy() & out["label"].isna().to_numpy()
-    wrong = bad_text | ~(out["label"].isna() | out["label"].isin([1.0, -1.0])).to_numpy()
-    out["label"] = out["label"].where(~bad_text, pairs["label"].reset_index(drop=True)) if bad_text.any() else out["label"]
+    wrong = out["label"].notna() & ~out["label"].isin([1, -1])
     _refuse(out, wrong, "label", "must be +1 (a preferred), -1 (b preferred) or null", "Drop ties before checking.")
+    out["label"] = out["label"].where(out["label"].notna(), np.nan).astype(float)
     _refuse(out, ~out["split"].isin(SPLITS), "split", f"must be one of {', '.join(SPLITS)}", "Use records.split_of.")
+    out["split"] = out["split"].astype("str")
     split_count = out.groupby("group_id")["split"].transform("nunique")
     _refuse(out, split_count > 1, "split", "must be the same for all pairs of a question", "Split by group_id.")
     return out
@@ -126,15 +124,20 @@ def check_runs(runs: pd.DataFrame) -> pd.DataFrame:
     _check_columns(runs, RUN_COLUMNS, "run")
     out = runs.loc[:, list(RUN_COLUMNS)].reset_index(drop=True)
     for column in ("pair_id", "backbone", "protocol", "stage", "prompt_sha", "text"):
-        wrong = ~out[column].map(lambda value: isinstance(value, str)).astype(bool)
-        _refuse(out, wrong, column, "must be text", "Use an empty text where there is none.")
+        _as_text(out, column, "Use an empty text where there is none.")
     _refuse(out, ~out["view"].isin(list(SWAPPED_VIEW)), "view", f"must be one of {', '.join(SWAPPED_VIEW)}", "Map it.")
     _refuse(out, ~out["status"].isin(STATUSES), "status", f"must be one of {', '.join(STATUSES)}", "Map it.")
-    for column, kind in {"trial": int, "prompt_tokens": int, "cached_tokens": int, "new_tokens": int}.items():
-        _refuse(out, out[column].isna(), column, "must be a whole number", "Use 0 where it does not apply.")
-        out[column] = out[column].astype(kind)
+    out[["view", "status"]] = out[["view", "status"]].astype("str")
+    for column in ("trial", "prompt_tokens", "cached_tokens", "new_tokens"):
+        number = pd.to_numeric(out[column], errors="coerce").astype(float)
+        _refuse(
+            out, number.isna() | (number % 1 != 0), column, "must be a whole number", "Use 0 where it does not apply."
+        )
+        out[column] = number.astype(int)
     for column in ("log_odds", "label_mass", "seconds"):
-        out[column] = out[column].astype(float)
+        number = pd.to_numeric(out[column], errors="coerce").astype(float)
+        _refuse(out, number.isna() & out[column].notna(), column, "must be a number or null", "Use null for none.")
+        out[column] = number
     mass = out["label_mass"]
     _refuse(out, ~(mass.isna() | mass.between(0, 1 + 1e-6)), "label_mass", "must lie in [0, 1]", "It is a probability.")
     repeated = out.duplicated(["backbone", *RUN_KEY])
@@ -150,6 +153,12 @@ def _check_columns(frame: pd.DataFrame, columns: tuple[str, ...], kind: str) -> 
             f"a {kind} table must have exactly the columns {', '.join(columns)}; "
             f"missing: {', '.join(missing) or 'none'}; not known: {', '.join(extra) or 'none'}."
         )
+
+
+def _as_text(out: pd.DataFrame, column: str, remedy: str) -> None:
+    is_text = out[column].map(lambda value: isinstance(value, str)).astype(bool)
+    _refuse(out, ~is_text, column, "must be text", remedy)
+    out[column] = out[column].astype("str")
 
 
 def _refuse(frame: pd.DataFrame, wrong, column: str, must: str, remedy: str) -> None:
@@ -172,7 +181,7 @@ def swap_pairs(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def swap_runs(runs: pd.DataFrame) -> pd.DataFrame:
-    """The run table of the swapped pairs: two-response rows negate, ab/ba, ab_BA/ba_BA and a/b change places, q stays."""
+    """Runs of the swapped pairs: two-response rows negate, ab/ba, ab_BA/ba_BA and a/b change places, q stays."""
     out = runs.copy()
     shows_both = ~runs["view"].isin(ONE_RESPONSE_VIEWS)
     out["log_odds"] = runs["log_odds"].where(~shows_both, 0.0 - runs["log_odds"])
