@@ -1,0 +1,96 @@
+"""The command line: `python -m baer_utils book | judge | fetch`. It reads arguments, calls the module, prints.
+
+Nothing heavy is imported before a command is known, so `--help` answers at once. Bad input ends as one line on standard
+error with exit code 2; work that was begun and failed ends with exit code 1; Ctrl-C with 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def parser() -> argparse.ArgumentParser:
+    """The commands and their arguments."""
+    top = argparse.ArgumentParser(prog="python -m baer_utils", description="A judge book that adapts its evidence.")
+    commands = top.add_subparsers(dest="command", required=True)
+
+    book = commands.add_parser("book", help="run the notebooks in order, or go on where an earlier run stopped")
+    book.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="change parameters of the notebooks"
+    )
+    book.add_argument("--out", help="folder of the run (default: outputs/<name made from the parameters>)")
+    book.add_argument("--only", nargs="+", default=[], metavar="NN", help="run only these notebooks")
+    book.set_defaults(run=run_book)
+
+    fetch = commands.add_parser("fetch", help="install, verify and convert the embedded judge, once")
+    fetch.set_defaults(run=fetch_judge)
+
+    judge = commands.add_parser("judge", help="judge pairs into the store and print what it took")
+    judge.add_argument("--benchmark", default="starter_correctness", help="a name that load_pairs knows")
+    judge.add_argument("--source", help="folder, file or archive of the pairs, where the benchmark needs one")
+    judge.add_argument("--backbone", default="smollm2-135m", help="the judge, as the parameter BACKBONE of a notebook")
+    judge.add_argument("--n-pairs", type=int, default=0, help="number of pairs; 0, the default, means all")
+    judge.add_argument("--seed", type=int, default=0, help="seed of the split into selection, calibration and test")
+    judge.add_argument("--experts", nargs="+", default=[], metavar="NAME", help="protocols to ask (default: all)")
+    judge.set_defaults(run=judge_pairs)
+    return top
+
+
+def run_book(args: argparse.Namespace) -> None:
+    """`book`: run the notebooks."""
+    from baer_utils.batch import book, parameters
+
+    settings = dict(parameters.split_setting(text) for text in args.set)
+    book.run_book(settings, out=args.out, only=tuple(args.only))
+
+
+def fetch_judge(_: argparse.Namespace) -> None:
+    """`fetch`: have the embedded judge on this machine."""
+    from baer_utils.backbones.embedded import NAME, ensure_model
+
+    ensure_model()
+    print(f"The embedded judge {NAME} is ready.")
+
+
+def judge_pairs(args: argparse.Namespace) -> None:
+    """`judge`: fill the store for one benchmark and judge."""
+    from baer_utils.backbones import open_backbone
+    from baer_utils.batch.progress import Progress
+    from baer_utils.benchmarks import load_pairs
+    from baer_utils.judging import judge_pairs
+    from baer_utils.protocols import PROTOCOLS
+    from baer_utils.store import open_store, seal
+
+    unknown = [name for name in args.experts if name not in PROTOCOLS]
+    if unknown:
+        raise ValueError(f"an expert must be one of {', '.join(PROTOCOLS)}; {', '.join(unknown)} is not.")
+    pairs = load_pairs(args.benchmark, args.source, seed=args.seed, n_pairs=args.n_pairs)
+    backbone = open_backbone(args.backbone)
+    store = open_store(backbone.name, args.benchmark, seed=args.seed, n_pairs=args.n_pairs)
+    pairs = seal(pairs, store)
+    with Progress(f"{backbone.name} on {args.benchmark}", Path(store.folder) / ".progress.json"):
+        _, report = judge_pairs(pairs, backbone, tuple(args.experts or PROTOCOLS), store=store)
+    print(report)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    args = parser().parse_args(arguments)
+    try:
+        args.run(args)
+    except (ValueError, OSError) as error:
+        print(f"{args.command}: {error}", file=sys.stderr)
+        return 2
+    except RuntimeError as error:
+        print(f"{args.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"\n{args.command}: stopped. The same command goes on from here.", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
