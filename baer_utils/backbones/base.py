@@ -1,0 +1,92 @@
+"""What every source of answers offers, and the four kinds of answer it gives; knows nothing about models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from baer_utils.prompts import LABELS, Prompt
+
+
+@dataclass(frozen=True)
+class Read:
+    """A constrained read: one token, two labels.
+
+    `log_odds` is of label 0 against label 1, float32 arithmetic; `label_mass` the probability of both before they were
+    normalised, over the whole vocabulary.
+    """
+
+    log_odds: float
+    label_mass: float
+    prompt_tokens: int
+    cached_tokens: int = 0
+    new_tokens: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Newly generated text with its token ids; `finish_reason` is "stop" or "length" (the budget ran out)."""
+
+    text: str
+    ids: tuple[int, ...]
+    finish_reason: str
+    prompt_tokens: int
+    cached_tokens: int = 0
+    new_tokens: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Sum of log-probabilities of a text and its end token after a prompt; `new_tokens` counts both."""
+
+    log_likelihood: float
+    prompt_tokens: int
+    cached_tokens: int = 0
+    new_tokens: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A call that gave no answer, and why. Never stored: the next run tries again."""
+
+    reason: str
+
+
+class Backbone(Protocol):
+    """A judge. Lists go in, lists of the same length and order come out.
+
+    Attributes
+    ----------
+    name : model, revision, precision, quantisation, thinking mode: part of every key.
+    context : most tokens that a prompt and its answer may have together; 0 where nothing is rendered.
+    """
+
+    name: str
+    context: int
+
+    def render(self, prompt: Prompt) -> list[int]:
+        """Token ids of a prompt; empty where nothing is rendered."""
+
+    def count(self, text: str) -> int:
+        """Tokens of an untrusted text."""
+
+    def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read]:
+        """One constrained token per prompt."""
+
+    def generate(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        max_new_tokens: int,
+        temperature: float = 0.0,
+        top_p: float = 1.0,
+        seeds: Sequence[int] | None = None,
+    ) -> list[Generation]:
+        """Text, greedy at temperature 0; otherwise sampled, each prompt from its own seed."""
+
+    def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Likelihood]:
+        """How likely a text is as the whole answer to a prompt."""

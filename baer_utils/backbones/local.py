@@ -1,0 +1,223 @@
+"""A judge on this machine: any causal language model that transformers can load, on CPU or GPU.
+
+Reads are exact: one forward pass, the last position, float32 log-odds. Prompts of a batch are padded on the left, so the
+last column is every prompt's last token, and position ids count from each prompt's own first token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, DynamicCache
+
+from baer_utils.backbones.base import Generation, Likelihood, Read
+from baer_utils.backbones.rendering import Renderer
+from baer_utils.prompts import LABELS, Prompt
+
+BATCH_TOKENS = 8192  # padded tokens of one forward pass: bounds memory, and never depends on what was computed before
+
+
+class TransformersBackbone:
+    """Answers from a causal language model through transformers.
+
+    Parameters
+    ----------
+    model : Hub id, folder, or ``.gguf`` file.
+    dtype : "float32", "bfloat16" or "float16"; by default float32 on CPU (bfloat16 flips the sign of a small judge's
+        evidence on one pair in six) and the model's own on a GPU.
+    device : torch device; by default a GPU when there is one.
+    thinking : whether a template that knows a thinking mode switches it on.
+    label, revision : how `name` calls the model; by default ``hf:<model>`` and the Hub commit or a digest of the files.
+    """
+
+    def __init__(self, model: str | Path, *, dtype: str | None = None, device: str | None = None,
+                 thinking: bool = False, label: str | None = None, revision: str | None = None):  # fmt: skip
+        self._source = _source(model)
+        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self.tokenizer = AutoTokenizer.from_pretrained(**self._source)
+        config = AutoConfig.from_pretrained(**self._source)
+        self.dtype = dtype or (
+            "float32" if self.device == "cpu" else str(config.dtype or "float32").removeprefix("torch.")
+        )
+        self._renderer = Renderer(self.tokenizer, thinking=thinking)
+        self.context = int(config.get_text_config().max_position_embeddings)
+        revision = revision or getattr(config, "_commit_hash", None) or _digest(Path(model))
+        self.name = f"{label or f'hf:{model}'}@{revision}?dtype={self.dtype}&thinking={str(thinking).lower()}"
+
+    @cached_property
+    def model(self):
+        """The weights, loaded at the first call."""
+        model = AutoModelForCausalLM.from_pretrained(**self._source, dtype=getattr(torch, self.dtype))
+        return model.to(self.device).eval()
+
+    @cached_property
+    def _stops(self) -> set[int]:
+        eos = self.model.generation_config.eos_token_id
+        stops = set(eos) if isinstance(eos, list) else {eos}
+        return (stops | {self.tokenizer.eos_token_id}) - {None}
+
+    def render(self, prompt: Prompt) -> list[int]:
+        """Token ids of a prompt."""
+        return self._renderer.ids(prompt)
+
+    def count(self, text: str) -> int:
+        """Tokens of an untrusted text."""
+        return len(self._renderer.untrusted_ids(text))
+
+    def label_ids(self, labels: tuple[str, str]) -> tuple[list[int], list[int]]:
+        """Token ids of two labels: with and without a leading space, each spelling only where both are one token."""
+        found: tuple[list[int], list[int]] = ([], [])
+        for space in ("", " "):
+            ids = [self._renderer.untrusted_ids(space + label) for label in labels]
+            if all(len(i) == 1 for i in ids):
+                for known, (token,) in zip(found, ids, strict=True):
+                    known += [token] if token not in known else []
+        if not found[0] or set(found[0]) & set(found[1]):
+            raise ValueError(f"labels must be single, distinct tokens of {self.name}; {labels} are not. Choose others.")
+        return found
+
+    @torch.inference_mode()
+    def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read]:
+        """Log-odds of label 0 against label 1 at the next token of each prompt, and the mass of both."""
+        first, second = self.label_ids(labels)
+        rows = [self.render(prompt) for prompt in prompts]
+        reads: list[Read | None] = [None] * len(rows)
+        for batch in _batches([len(row) for row in rows]):
+            start = time.perf_counter()
+            logits = self._forward([rows[n] for n in batch], keep=1)[:, -1].float()
+            odds = logits[:, first].logsumexp(1) - logits[:, second].logsumexp(1)
+            mass = (logits[:, first + second].logsumexp(1) - logits.logsumexp(1)).exp().clamp(max=1.0)
+            seconds = (time.perf_counter() - start) / len(batch)
+            for n, o, m in zip(batch, odds.tolist(), mass.tolist(), strict=True):
+                reads[n] = Read(o, m, len(rows[n]), seconds=seconds)
+        return reads
+
+    @torch.inference_mode()
+    def generate(self, prompts: Sequence[Prompt], *, max_new_tokens: int, temperature: float = 0.0, top_p: float = 1.0,
+                 seeds: Sequence[int] | None = None) -> list[Generation]:  # fmt: skip
+        """New text for each prompt; rows that end leave the batch, so the others do not wait."""
+        if temperature > 0 and seeds is None:
+            raise ValueError("sampling (temperature > 0) needs one seed per prompt; seeds is None. Hash the prompts.")
+        rows = [self.render(prompt) for prompt in prompts]
+        out: list[Generation | None] = [None] * len(rows)
+        for batch in _batches([len(row) + max_new_tokens for row in rows]):
+            start = time.perf_counter()
+            draws = [np.random.Generator(np.random.Philox(seeds[n])) if temperature > 0 else None for n in batch]
+            texts = self._decode([rows[n] for n in batch], max_new_tokens, temperature, top_p, draws)
+            seconds = (time.perf_counter() - start) / len(batch)
+            for n, (ids, reason) in zip(batch, texts, strict=True):
+                text = self.tokenizer.decode(ids, skip_special_tokens=True)
+                out[n] = Generation(text, tuple(ids), reason, len(rows[n]), new_tokens=len(ids), seconds=seconds)
+        return out
+
+    @torch.inference_mode()
+    def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Likelihood]:
+        """Log-probability of each text and its end token as the whole answer to its prompt."""
+        end = [self.tokenizer.eos_token_id]
+        heads = [self.render(prompt) for prompt in prompts]
+        tails = [self._renderer.untrusted_ids(text) + end for text in texts]
+        out: list[Likelihood | None] = [None] * len(heads)
+        for batch in _batches([len(h) + len(t) for h, t in zip(heads, tails, strict=True)]):
+            start = time.perf_counter()
+            keep = max(len(tails[n]) for n in batch) + 1
+            logits = self._forward([heads[n] + tails[n] for n in batch], keep=keep)
+            sums = [_log_likelihood(row, tails[n]) for row, n in zip(logits, batch, strict=True)]
+            seconds = (time.perf_counter() - start) / len(batch)
+            for n, total in zip(batch, sums, strict=True):
+                out[n] = Likelihood(total, len(heads[n]), new_tokens=len(tails[n]), seconds=seconds)
+        return out
+
+    def _padded(self, rows: list[list[int]]) -> dict[str, torch.Tensor]:
+        width = max(map(len, rows))
+        ids = torch.tensor([[0] * (width - len(row)) + row for row in rows], device=self.device)
+        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], device=self.device)
+        return {"input_ids": ids, "attention_mask": mask, "position_ids": (mask.cumsum(1) - 1).clamp(min=0)}
+
+    def _forward(self, rows: list[list[int]], keep: int) -> torch.Tensor:
+        return self.model(**self._padded(rows), logits_to_keep=keep, use_cache=False).logits
+
+    def _decode(self, rows, budget: int, temperature: float, top_p: float, draws) -> list[tuple[list[int], str]]:
+        """Ids and finish reason per row. The cache keeps only rows that still write."""
+        inputs, cache = self._padded(rows), DynamicCache(config=self.model.config)
+        texts: list[list[int]] = [[] for _ in rows]
+        reasons = ["length"] * len(rows)
+        alive = list(range(len(rows)))
+        for _ in range(budget):
+            logits = self.model(**inputs, cache=cache, logits_to_keep=1, use_cache=True).logits[:, -1].float()
+            if temperature > 0:
+                tokens = [_sample(row, temperature, top_p, draws[n]) for row, n in zip(logits, alive, strict=True)]
+            else:
+                tokens = logits.argmax(1).tolist()
+            for n, token in zip(alive, tokens, strict=True):
+                if token in self._stops:
+                    reasons[n] = "stop"
+                else:
+                    texts[n].append(token)
+            keep = [k for k, token in enumerate(tokens) if token not in self._stops]
+            if not keep:
+                break
+            if len(keep) < len(alive):
+                alive = [alive[k] for k in keep]
+                cache.batch_select_indices(torch.tensor(keep, device=self.device))
+            mask = inputs["attention_mask"][keep]
+            mask = torch.cat([mask, mask.new_ones(len(keep), 1)], 1)
+            inputs = {
+                "input_ids": torch.tensor([[tokens[k]] for k in keep], device=self.device),
+                "attention_mask": mask,
+                "position_ids": mask.sum(1, keepdim=True) - 1,
+            }
+        return list(zip(texts, reasons, strict=True))
+
+
+def _batches(lengths: list[int]) -> Iterator[list[int]]:
+    """Positions in order of length, cut where the padded size of a batch would pass `BATCH_TOKENS`."""
+    batch: list[int] = []
+    for n in sorted(range(len(lengths)), key=lambda k: (lengths[k], k)):
+        if batch and lengths[n] * (len(batch) + 1) > BATCH_TOKENS:
+            yield batch
+            batch = []
+        batch.append(n)
+    if batch:
+        yield batch
+
+
+def _sample(logits: torch.Tensor, temperature: float, top_p: float, draw: np.random.Generator) -> int:
+    """One token by inverse transform from the smallest set of likeliest tokens that holds `top_p` of the mass."""
+    probability, token = (logits / temperature).softmax(0).sort(descending=True, stable=True)
+    cumulative = probability.double().cumsum(0)
+    size = int((cumulative < top_p).sum()) + 1
+    cumulative = cumulative[:size]
+    return int(token[: len(cumulative)][int((cumulative < draw.random() * cumulative[-1].item()).sum())])
+
+
+def _log_likelihood(logits: torch.Tensor, tail: list[int]) -> float:
+    """Sum of log-probabilities of the last tokens of a row; `logits` ends at the row's last token."""
+    before = logits[-len(tail) - 1 : -1].float().log_softmax(1)
+    return float(before[torch.arange(len(tail)), tail].double().sum())
+
+
+def _source(model: str | Path) -> dict:
+    path = Path(model)
+    if path.suffix == ".gguf":
+        return {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+    return {"pretrained_model_name_or_path": str(model)}
+
+
+def _digest(path: Path) -> str:
+    """Twelve hex digits of a model's files: names, sizes, and the first and last MiB of each."""
+    files = [path] if path.is_file() else sorted(f for f in path.iterdir() if f.is_file())
+    total = hashlib.sha256()
+    for file in files:
+        size = file.stat().st_size
+        total.update(f"{file.name}|{size}|".encode())
+        with file.open("rb") as handle:
+            total.update(handle.read(2**20))
+            handle.seek(max(0, size - 2**20))
+            total.update(handle.read())
+    return total.hexdigest()[:12]

@@ -1,0 +1,90 @@
+"""A judge that repeats recorded answers: for readers without a model, and for every figure of the book.
+
+Answers are looked up by run key, and the prompt they were given to must be the one that is asked now. Nothing is
+computed, so neither torch nor transformers is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from baer_utils.backbones.base import Failure, Generation, Likelihood, Read
+from baer_utils.prompts import LABEL_SIGN, LABELS, Prompt
+from baer_utils.records import RUN_KEY, check_runs
+
+FOLDER = Path(__file__).parents[2] / "data" / "replay"
+
+
+class ReplayBackbone:
+    """Answers from a run table.
+
+    Parameters
+    ----------
+    runs : run table, checked; one backbone.
+    name : how the backbone is called, by default ``replay:`` and the recorded judge's short name.
+    """
+
+    context = 0
+
+    def __init__(self, runs: pd.DataFrame, name: str | None = None):
+        table = check_runs(runs)
+        self.name = name or f"replay:{table['backbone'].iloc[0].partition('@')[0]}"
+        self._rows = {tuple(row[column] for column in RUN_KEY): row for row in table.to_dict("records")}
+
+    def render(self, prompt: Prompt) -> list[int]:
+        """Nothing is rendered."""
+        return []
+
+    def count(self, text: str) -> int:
+        """Nothing is tokenised."""
+        return 0
+
+    def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read | Failure]:
+        """Recorded reads: the signed log-odds of the run table turned back to label 0 against label 1."""
+        return [
+            self._answer(prompt, lambda row, p=prompt: Read(LABEL_SIGN[p.key.view] * row["log_odds"], row["label_mass"],
+                                                            **_counts(row)))
+            for prompt in prompts
+        ]  # fmt: skip
+
+    def generate(self, prompts: Sequence[Prompt], *, max_new_tokens: int, temperature: float = 0.0, top_p: float = 1.0,
+                 seeds: Sequence[int] | None = None) -> list[Generation | Failure]:  # fmt: skip
+        """Recorded texts; token ids were not recorded and are empty."""
+        return [
+            self._answer(prompt, lambda row: Generation(row["text"], (), "length" if row["status"] == "truncated" else "stop",
+                                                        **_counts(row)))
+            for prompt in prompts
+        ]  # fmt: skip
+
+    def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Likelihood | Failure]:
+        """Recorded log-likelihoods."""
+        return [self._answer(p, lambda row: Likelihood(row["log_odds"], **_counts(row))) for p in prompts]
+
+    def _answer(self, prompt: Prompt, build):
+        row = self._rows.get(tuple(prompt.key))
+        if row is None:
+            raise KeyError(
+                f"{self.name} must have recorded every prompt it is asked; it has none for {prompt.key}. "
+                "Use the live judge (BACKBONE=smollm2-135m), or fewer pairs and protocols."
+            )
+        if row["prompt_sha"] != prompt.sha:
+            raise ValueError(
+                f"{self.name} recorded another prompt for {prompt.key}: its SHA-256 begins {row['prompt_sha'][:12]}, the one "
+                f"asked now {prompt.sha[:12]} (version {prompt.version}). The words or the pair changed; record again."
+            )
+        return Failure(row["text"]) if row["status"] == "error" else build(row)
+
+
+def open_replay(name: str) -> ReplayBackbone:
+    """The recorded runs in ``data/replay/<name>/`` (one Parquet file per benchmark)."""
+    files = sorted((FOLDER / name).glob("*.parquet"))
+    if not files:
+        raise FileNotFoundError(f"recorded runs must lie in {FOLDER / name} as Parquet files; there are none.")
+    return ReplayBackbone(pd.concat([pd.read_parquet(file) for file in files]), f"replay:{name}")
+
+
+def _counts(row: dict) -> dict:
+    return {name: row[name] for name in ("prompt_tokens", "cached_tokens", "new_tokens", "seconds")}

@@ -1,0 +1,107 @@
+"""What will be asked together: blocks of pairs fixed by their texts alone, and how much of a response fits.
+
+Both are decided before anything is computed or looked up, so that a resumed run, a sharded run and the run of the swapped
+pairs make the same batches: what shares a batch moves the last bits of an answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+
+from baer_utils.backbones.base import Backbone, Generation, Likelihood, Read
+from baer_utils.protocols import PROTOCOLS, Call, Settings
+
+BLOCK_PAIRS = 32
+BLOCK_CHARACTERS = 60_000  # of instruction and responses; bounds the memory that one block of long pairs can take
+LEAST_RESPONSE = 32  # tokens; a pair whose instruction leaves less for each response is not judged but counted
+
+
+def text_size(pair) -> int:
+    """Characters of a pair, the same for the pair and its swap."""
+    return len(pair.instruction) + len(pair.response_a) + len(pair.response_b)
+
+
+def blocks(pairs: pd.DataFrame) -> Iterator[list]:
+    """Rows of the pair table in order of size (then pair id), cut into blocks of bounded length."""
+    block: list = []
+    size = 0
+    for pair in sorted(pairs.itertuples(index=False), key=lambda p: (text_size(p), p.pair_id)):
+        if block and (len(block) == BLOCK_PAIRS or size + text_size(pair) > BLOCK_CHARACTERS):
+            yield block
+            block, size = [], 0
+        block.append(pair)
+        size += text_size(pair)
+    if block:
+        yield block
+
+
+def call_key(backbone: str, call: Call, ids: Sequence[int]) -> str:
+    """Name of an answer: backbone, verb, token ids, labels or decoding, trial. No protocol: shared calls are made once."""
+    head = json.dumps([backbone, *call.decoding, call.prompt.key.trial])
+    return hashlib.sha256(head.encode() + np.asarray(ids, dtype="<i4").tobytes()).hexdigest()
+
+
+class ResponseLimit:
+    """How many tokens of each response every protocol of a run may show.
+
+    c = floor(B / 2) with B = context - instruction - the longest template and generation budget among the protocols, so
+    that both responses are cut alike whatever the other's length, and every protocol sees the same text.
+
+    Parameters
+    ----------
+    backbone : the judge.
+    experts : protocols of the run.
+    settings : decoding budgets of the run.
+    """
+
+    def __init__(self, backbone: Backbone, experts: Sequence[str], settings: Settings):
+        self._backbone = backbone
+        self._overhead = max(_longest_empty(backbone, name, settings) for name in experts) if backbone.context else 0
+
+    def cut(self, pair) -> tuple[int | None, int]:
+        """Tokens to keep of each response (None: all) and how many of the two are cut.
+
+        Raises
+        ------
+        ValueError : when the instruction leaves fewer than `LEAST_RESPONSE` tokens for each response.
+        """
+        texts = (pair.instruction, pair.response_a, pair.response_b)
+        room = self._backbone.context - self._overhead
+        if not self._backbone.context or sum(len(text.encode("utf-8", "replace")) for text in texts) <= room // 2:
+            return None, 0
+        instruction, *responses = (self._backbone.count(text) for text in texts)
+        limit = (room - instruction) // 2
+        if limit < LEAST_RESPONSE:
+            raise ValueError(
+                f"the instruction must leave at least {LEAST_RESPONSE} tokens for each response; it has {instruction} "
+                f"tokens, which leaves {limit} of a context of {self._backbone.context}. Use a judge with more context."
+            )
+        cut = sum(count > limit for count in responses)
+        return (limit if cut else None), cut
+
+
+def _longest_empty(backbone: Backbone, name: str, settings: Settings) -> int:
+    """Tokens of a protocol's longest call beside instruction and responses, its answer included."""
+    blank = SimpleNamespace(pair_id="", instruction="", response_a="", response_b="")
+    asking = PROTOCOLS[name](blank, settings)
+    calls = next(asking)
+    longest = 0
+    while calls:
+        longest = max(longest, *(len(backbone.render(call.prompt)) + max(1, call.max_new_tokens) for call in calls))
+        try:
+            calls = asking.send([_longest_answer(call) for call in calls])
+        except StopIteration:
+            calls = []
+    return longest
+
+
+def _longest_answer(call: Call) -> Read | Generation | Likelihood:
+    if call.verb == "generate":
+        return Generation(" a" * call.max_new_tokens, (0,) * call.max_new_tokens, "stop", 0)
+    return Read(0.0, 1.0, 0) if call.verb == "read" else Likelihood(0.0, 0)

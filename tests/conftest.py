@@ -1,0 +1,81 @@
+"""Judges and pairs that several test files share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from baer_utils.records import check_pairs, question_group, split_of
+
+REPOSITORY = Path(__file__).parents[1]
+SHARED = REPOSITORY.parent / "shared" / "data"
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing in the tests may wait for a network
+
+
+@pytest.fixture(scope="session")
+def embedded():
+    """The embedded judge itself."""
+    from baer_utils.backbones import open_backbone
+
+    return open_backbone("smollm2-135m")
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory):
+    """A two-layer model with random weights and the embedded judge's tokenizer: real code, milliseconds a call."""
+    import torch
+    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    from baer_utils.backbones.embedded import ensure_model
+
+    folder = tmp_path_factory.mktemp("tiny")
+    torch.manual_seed(0)
+    config = LlamaConfig(vocab_size=49152, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+                         num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512,
+                         bos_token_id=1, eos_token_id=2, pad_token_id=2, initializer_range=0.2)  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(ensure_model()).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_folder):
+    """The tiny random judge."""
+    from baer_utils.backbones.local import TransformersBackbone
+
+    return TransformersBackbone(tiny_folder)
+
+
+def make_pairs(rows: list[tuple[str, str, str]], benchmark: str = "made") -> pd.DataFrame:
+    """A pair table from (instruction, response a, response b)."""
+    groups = [question_group(q) for q, _, _ in rows]
+    return check_pairs(
+        pd.DataFrame(
+            {
+                "pair_id": [f"{benchmark}/{n:04d}" for n in range(len(rows))],
+                "group_id": groups,
+                "benchmark": benchmark,
+                "subset": ["even" if n % 2 == 0 else "odd" for n in range(len(rows))],
+                "task_type": "sums",
+                "instruction": [q for q, _, _ in rows],
+                "response_a": [a for _, a, _ in rows],
+                "response_b": [b for _, _, b in rows],
+                "label": [1.0 if n % 3 else -1.0 for n in range(len(rows))],
+                "split": [split_of(group) for group in groups],
+            }
+        )
+    )
+
+
+@pytest.fixture(scope="session")
+def sums():
+    """Forty small sums, right against wrong, one pair with identical responses, one with an empty response."""
+    rows = [
+        (f"What is {n} plus {n + 3}?", f"{n} plus {n + 3} is {2 * n + 3}.", f"It is {2 * n + 4}.") for n in range(38)
+    ]
+    rows += [("Say yes.", "yes", "yes"), ("Say nothing.", "", "Something.")]
+    return make_pairs(rows)
