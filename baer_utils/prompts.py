@@ -25,7 +25,7 @@ DISPLAY = {
     "ab_BA": ("response_a", "response_b", "B", "A"),
     "ba_BA": ("response_b", "response_a", "B", "A"),
 }
-# view -> +1 where label A (or the positive label) speaks for a, -1 where it speaks for b; one-response views keep theirs
+# view -> +1 where label A (or the positive label) speaks for a, -1 where it speaks for b
 LABEL_SIGN = {"ab": 1.0, "ba": -1.0, "ab_BA": -1.0, "ba_BA": 1.0, "a": 1.0, "b": 1.0, "q": 1.0}
 
 
@@ -41,8 +41,8 @@ TEMPLATES = {
     "direct": Template("direct/1", "Which response answers the request correctly, A or B?", "Answer:"),
     "chain_of_thought": Template(
         "chain_of_thought/1",
-        "Which response answers the request better, A or B? Think about it in one or two short sentences. "
-        'Then end with "Verdict: A" or "Verdict: B".',
+        "Which response is better, A or B? Explain in one short sentence, then write "
+        '"The better response is Response A." or "The better response is Response B."',
         "",
     ),
     "pointwise": Template("pointwise/1", "Is this response correct or incorrect?", "The response is"),
@@ -140,18 +140,24 @@ def _opening(pair) -> tuple[Segment, ...]:
     )
 
 
-# the marker, then a letter that ends the line or is followed by "is" or "because": "Verdict: A clear win" names nobody
-_VERDICT = re.compile(r"(?i:\bverdict)\W{1,6}(?:[Rr]esponse\W{1,3})?\(?([AB])\b(?!\s+(?!is\b|because\b)\w)")
+VERDICT_MARKER = "The better response is"
+# the marker, then a letter that ends the line or is followed by "is" or "because": "... is A clear one" names nobody
+_VERDICT = re.compile(r"(?i:better response is)\W{1,6}(?:(?i:response)\W{1,3})?\(?([AB])\b(?!\s+(?!is\b|because\b)\w)")
 
 
 def final_verdict(text: str) -> str | None:
-    """Letter of the last verdict line of a judge's own text, or None.
+    """Letter of the last marked verdict in a judge's own text, or None.
 
-    Only newly generated text may be passed. The last line that holds the marker ``Verdict:`` counts; where it names no
-    letter, or both (as an echo of the instruction does), nothing is parsed. There is no fallback.
+    Only newly generated text may be passed. The last line that holds `VERDICT_MARKER` counts. Where it names no letter
+    or both, or follows directly on a marked line that names the other (an echo of the instruction), nothing is parsed.
+    There is no fallback: a text without a clear verdict has none.
     """
-    for line in reversed(text.splitlines()):
-        if re.search(r"(?i:\bverdict\W)", line):
-            marked = set(_VERDICT.findall(line))
-            return marked.pop() if len(marked) == 1 and len(set(re.findall(r"\b[AB]\b", line))) == 1 else None
-    return None
+    lines = [line for line in text.splitlines() if line.strip()]
+    marked = [VERDICT_MARKER.lower() in line.lower() for line in lines]
+    if not any(marked):
+        return None
+    last = len(marked) - 1 - marked[::-1].index(True)
+    named = set(_VERDICT.findall(lines[last]))
+    if last and marked[last - 1]:
+        named |= set(_VERDICT.findall(lines[last - 1]))
+    return named.pop() if len(named) == 1 else None

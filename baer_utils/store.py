@@ -1,8 +1,8 @@
 """Answers, run tables and sealed labels on disk: what was paid for survives a kill, and what is sealed stays sealed.
 
-One folder per backbone and benchmark. Answers are appended as small Parquet files, each written whole under a name of its
-own and then renamed into place: a killed process leaves at most a file that nobody reads, and two writers never touch the
-same one. The seal guards against accident, not malice: the labels lie in a plain file.
+One folder per backbone and benchmark. Answers are appended as small Parquet files, each written whole under a name of
+its own and then renamed into place: a killed process leaves at most a file that nobody reads, and two writers never
+touch the same one. The seal guards against accident, not malice: the labels lie in a plain file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A judge on this machine: any causal language model that transformers can load, on CPU or GPU.
 
-Reads are exact: one forward pass, the last position, float32 log-odds. Prompts of a batch are padded on the left, so the
-last column is every prompt's last token, and position ids count from each prompt's own first token.
+Reads are exact: one forward pass, the last position, float32 log-odds. Prompts of a batch are padded on the left, so
+the last column is every prompt's last token, and position ids count from each prompt's own first token.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """From a prompt to token ids: the chat template around trusted text, untrusted text inserted as plain tokens.
 
 The template is rendered once per shape of prompt with a placeholder for every untrusted piece, then cut at the
-placeholders. Template pieces are tokenised with control tokens alive, untrusted pieces with control tokens disabled, and
-the ids are concatenated: a response that spells ``<|im_end|>`` stays six harmless tokens.
+placeholders. Template pieces are tokenised with control tokens alive, untrusted pieces with control tokens disabled,
+and the ids are concatenated: a response that spells ``<|im_end|>`` stays six harmless tokens.
 """
 
 from __future__ import annotations

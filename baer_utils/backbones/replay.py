@@ -44,24 +44,16 @@ class ReplayBackbone:
 
     def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read | Failure]:
         """Recorded reads: the signed log-odds of the run table turned back to label 0 against label 1."""
-        return [
-            self._answer(prompt, lambda row, p=prompt: Read(LABEL_SIGN[p.key.view] * row["log_odds"], row["label_mass"],
-                                                            **_counts(row)))
-            for prompt in prompts
-        ]  # fmt: skip
+        return [self._answer(prompt, _as_read) for prompt in prompts]
 
     def generate(self, prompts: Sequence[Prompt], *, max_new_tokens: int, temperature: float = 0.0, top_p: float = 1.0,
                  seeds: Sequence[int] | None = None) -> list[Generation | Failure]:  # fmt: skip
         """Recorded texts; token ids were not recorded and are empty."""
-        return [
-            self._answer(prompt, lambda row: Generation(row["text"], (), "length" if row["status"] == "truncated" else "stop",
-                                                        **_counts(row)))
-            for prompt in prompts
-        ]  # fmt: skip
+        return [self._answer(prompt, _as_generation) for prompt in prompts]
 
     def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Likelihood | Failure]:
         """Recorded log-likelihoods."""
-        return [self._answer(p, lambda row: Likelihood(row["log_odds"], **_counts(row))) for p in prompts]
+        return [self._answer(prompt, _as_likelihood) for prompt in prompts]
 
     def _answer(self, prompt: Prompt, build):
         row = self._rows.get(tuple(prompt.key))
@@ -72,10 +64,11 @@ class ReplayBackbone:
             )
         if row["prompt_sha"] != prompt.sha:
             raise ValueError(
-                f"{self.name} recorded another prompt for {prompt.key}: its SHA-256 begins {row['prompt_sha'][:12]}, the one "
-                f"asked now {prompt.sha[:12]} (version {prompt.version}). The words or the pair changed; record again."
+                f"{self.name} must be asked what it recorded; for {prompt.key} it recorded a prompt with SHA-256 "
+                f"{row['prompt_sha'][:12]}…, and the one asked now has {prompt.sha[:12]}… (version {prompt.version}). "
+                "The words or the pair changed: record again, or judge live."
             )
-        return Failure(row["text"]) if row["status"] == "error" else build(row)
+        return Failure(row["text"]) if row["status"] == "error" else build(prompt, row)
 
 
 def open_replay(name: str) -> ReplayBackbone:
@@ -84,6 +77,18 @@ def open_replay(name: str) -> ReplayBackbone:
     if not files:
         raise FileNotFoundError(f"recorded runs must lie in {FOLDER / name} as Parquet files; there are none.")
     return ReplayBackbone(pd.concat([pd.read_parquet(file) for file in files]), f"replay:{name}")
+
+
+def _as_read(prompt: Prompt, row: dict) -> Read:
+    return Read(LABEL_SIGN[prompt.key.view] * row["log_odds"], row["label_mass"], **_counts(row))
+
+
+def _as_generation(prompt: Prompt, row: dict) -> Generation:
+    return Generation(row["text"], (), "length" if row["status"] == "truncated" else "stop", **_counts(row))
+
+
+def _as_likelihood(prompt: Prompt, row: dict) -> Likelihood:
+    return Likelihood(row["log_odds"], **_counts(row))
 
 
 def _counts(row: dict) -> dict:

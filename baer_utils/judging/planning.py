@@ -1,7 +1,7 @@
 """What will be asked together: blocks of pairs fixed by their texts alone, and how much of a response fits.
 
-Both are decided before anything is computed or looked up, so that a resumed run, a sharded run and the run of the swapped
-pairs make the same batches: what shares a batch moves the last bits of an answer.
+Both are decided before anything is computed or looked up, so that a resumed run, a sharded run and the run of the
+swapped pairs make the same batches: what shares a batch moves the last bits of an answer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def blocks(pairs: pd.DataFrame) -> Iterator[list]:
 
 
 def call_key(backbone: str, call: Call, ids: Sequence[int]) -> str:
-    """Name of an answer: backbone, verb, token ids, labels or decoding, trial. No protocol: shared calls are made once."""
+    """Name of an answer, without the protocol: backbone, verb, token ids, labels or decoding, trial."""
     head = json.dumps([backbone, *call.decoding, call.prompt.key.trial])
     return hashlib.sha256(head.encode() + np.asarray(ids, dtype="<i4").tobytes()).hexdigest()
 

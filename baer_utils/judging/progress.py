@@ -1,4 +1,4 @@
-"""Where a long run stands: a bar for a person, a file for a program that watches, plain lines for a log, else silence."""
+"""Where a long run stands: a bar for a person, a file for a watching program, lines for a log, else silence."""
 
 from __future__ import annotations
 

@@ -1,0 +1,93 @@
+"""From calls to answers: distinct calls in fixed batches, looked up in the store or made and kept."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from baer_utils.backbones.base import Backbone, Failure, Generation, Likelihood, Read
+from baer_utils.judging.planning import call_key
+from baer_utils.judging.report import JudgingReport
+from baer_utils.protocols import Answer, Call
+from baer_utils.store import Store
+
+BATCH_ROWS = 64  # calls per batch: what a kill can cost
+KINDS = {"read": Read, "generate": Generation, "likelihood": Likelihood}
+
+
+class Answering:
+    """Answers calls, each distinct one once.
+
+    Which calls share a batch depends on the plan alone, never on what the store has: a batch that is not there whole is
+    computed whole, and only the answers that were missing are kept.
+
+    Parameters
+    ----------
+    backbone : the judge.
+    store : where answers are kept; None keeps nothing. A judge that repeats recorded answers needs none.
+    report : the counts to add to.
+    """
+
+    def __init__(self, backbone: Backbone, store: Store | None, report: JudgingReport):
+        self._backbone, self._report = backbone, report
+        self._store = store if backbone.context else None
+        self._stored = self._store.calls() if self._store is not None else {}
+        self._answers: dict[str, Answer] = {}
+        self._planned: set[str] = set()
+
+    def answer(self, calls: Sequence[Call]) -> list[Answer]:
+        """Answers in the order of the calls."""
+        keys = [call_key(self._backbone.name, call, self._identity(call)) for call in calls]
+        self._report.calls += len(calls)
+        groups: dict[tuple, dict[str, Call]] = {}
+        for key, call in zip(keys, calls, strict=True):
+            if key not in self._planned:
+                groups.setdefault(call.decoding, {})[key] = call
+        for _, group in sorted(groups.items(), key=lambda item: str(item[0])):
+            self._planned.update(group)
+            ordered = sorted(group)
+            for start in range(0, len(ordered), BATCH_ROWS):
+                self._batch({key: group[key] for key in ordered[start : start + BATCH_ROWS]})
+        return [self._answers[key] for key in keys]
+
+    def _identity(self, call: Call) -> Sequence[int]:
+        if self._backbone.context:
+            return self._backbone.render(call.prompt)
+        return list(repr(call.prompt.key).encode())  # nothing is rendered: every row is a call of its own
+
+    def _batch(self, batch: dict[str, Call]) -> None:
+        missing = [key for key in batch if key not in self._stored]
+        self._report.distinct += len(batch)
+        self._report.found += len(batch) - len(missing)
+        self._report.made += len(missing)
+        self._answers.update({key: _from_row(self._stored[key]) for key in batch if key in self._stored})
+        if not missing:
+            return
+        computed = dict(zip(batch, ask(self._backbone, list(batch.values())), strict=True))
+        self._answers.update({key: computed[key] for key in missing})
+        kept = [key for key in missing if not isinstance(computed[key], Failure)]
+        for key in kept:
+            for name in ("prompt_tokens", "cached_tokens", "new_tokens"):
+                setattr(self._report, name, getattr(self._report, name) + getattr(computed[key], name))
+        if self._store is not None:
+            self._store.add_calls([_to_row(key, batch[key].verb, computed[key]) for key in kept])
+
+
+def ask(backbone: Backbone, calls: Sequence[Call]) -> list[Answer]:
+    """Make calls that share a verb and decoding, as one batch."""
+    prompts = [call.prompt for call in calls]
+    if calls[0].verb == "read":
+        return backbone.read(prompts, calls[0].labels)
+    return backbone.generate(prompts, max_new_tokens=calls[0].max_new_tokens)
+
+
+def _to_row(key: str, verb: str, answer: Answer) -> dict:
+    return {"key": key, "verb": verb, **dataclasses.asdict(answer)}
+
+
+def _from_row(row: dict) -> Answer:
+    kind = KINDS[row["verb"]]
+    values = {f.name: row[f.name] for f in dataclasses.fields(kind)}
+    if "ids" in values:
+        values["ids"] = tuple(values["ids"])
+    return kind(**values)
