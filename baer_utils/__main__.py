@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 
 def parser() -> argparse.ArgumentParser:
@@ -57,7 +56,6 @@ def fetch_judge(_: argparse.Namespace) -> None:
 def judge_pairs(args: argparse.Namespace) -> None:
     """`judge`: fill the store for one benchmark and judge."""
     from baer_utils.backbones import open_backbone
-    from baer_utils.batch.progress import Progress
     from baer_utils.benchmarks import load_pairs
     from baer_utils.judging import judge_pairs
     from baer_utils.protocols import PROTOCOLS
@@ -70,8 +68,7 @@ def judge_pairs(args: argparse.Namespace) -> None:
     backbone = open_backbone(args.backbone)
     store = open_store(backbone.name, args.benchmark, seed=args.seed, n_pairs=args.n_pairs)
     pairs = seal(pairs, store)
-    with Progress(f"{backbone.name} on {args.benchmark}", Path(store.folder) / ".progress.json"):
-        _, report = judge_pairs(pairs, backbone, tuple(args.experts or PROTOCOLS), store=store)
+    _, report = judge_pairs(pairs, backbone, tuple(args.experts or PROTOCOLS), store=store)
     print(report)
 
 

@@ -37,7 +37,7 @@ def repository_path(path: str | Path) -> Path | None:
     """
     if str(path) == "":
         return None
-    return REPOSITORY / Path(path).expanduser()
+    return REPOSITORY / os.path.expanduser(path)
 
 
 def save_results(out_dir: str | Path, notebook: str, results: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ from traitlets import default
 from baer_utils.batch.parameters import Notebook
 from baer_utils.reports import REPOSITORY
 
-QUIET = ["--IPKernelApp.log_level=40"]  # the kernel warns at every start that it uses a local socket
+QUIET = ["--IPKernelApp.log_level=50"]  # else the kernel writes about its sockets and its own end
 ERROR_LINES = 12  # of a failing notebook's traceback, its end
 
 
