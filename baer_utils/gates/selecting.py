@@ -44,6 +44,7 @@ class Development:
     pairs, questions : split -> number of labelled pairs, of distinct questions.
     baselines : split -> name of the strongest external baseline there, matched rule.
     baseline_accuracy : "matched" and "paper" -> split -> baseline -> share correct.
+    best_single : expert whose own sign is right most often on all development pairs, matched rule; equal ones by name.
     unlabelled : development pairs left out because nobody labelled them.
     out_of_fold : one row per pair: pair_id, group_id, split, fold, label, a score per evaluated head, and the native
         decision of every baseline (+1, -1, 0 tie, NaN missing).
@@ -54,6 +55,7 @@ class Development:
     questions: dict[str, int]
     baselines: dict[str, str]
     baseline_accuracy: dict[str, dict[str, dict[str, float]]]
+    best_single: str = ""
     unlabelled: int = 0
     out_of_fold: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False, repr=False)
 

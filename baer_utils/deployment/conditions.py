@@ -1,0 +1,111 @@
+"""A condition: everything that must not change between the freeze and the test.
+
+A condition is a benchmark and a judge backbone (BAER section 2.3), with the words, budgets and categories under which
+its answers were obtained. This file describes one; it knows nothing about labels, evidence or heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from types import SimpleNamespace
+
+from baer_utils.features import category_columns
+from baer_utils.prompts import TEMPLATES
+from baer_utils.protocols import PROTOCOLS, Settings
+
+CLIP = 1e-4
+OWN_EXPERTS = ("deliberate",)  # BAER's own: evidence for the heads, no external baseline
+RULES = {
+    "orientation": "the response listed first upstream is a iff h(orient|benchmark|pair_id) < 0.5",
+    "split": "h(seed|split|group_id) < 0.2 selection, < 0.6 calibration, else test",
+    "hash": "h(x) = first 16 hex digits of sha256(x) / 2**64",
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a frozen head was fitted under; a head meets new pairs only under the same condition.
+
+    Attributes
+    ----------
+    benchmark, backbone, seed, n_pairs : as in the store.
+    experts : K names, in the order of the feature columns.
+    clip : probability at which log-odds are cut (Eq. 4a).
+    settings : decoding budgets of the judge.
+    prompt_versions, templates : expert -> version of its words; expert -> its first prompt with the pair left open.
+        An imported judge has neither.
+    categories : names of the category columns, in order.
+    package : version of this package.
+    """
+
+    benchmark: str
+    backbone: str
+    seed: int
+    n_pairs: int
+    experts: tuple[str, ...]
+    clip: float
+    settings: dict[str, object]
+    prompt_versions: dict[str, str]
+    templates: dict[str, str]
+    categories: tuple[str, ...]
+    package: str
+
+
+def describe_condition(
+    store, experts: Sequence[str], *, clip: float = CLIP, settings: Settings | None = None
+) -> Condition:
+    """The condition of a sealed store: its names, and the words, budgets and categories in force now.
+
+    Parameters
+    ----------
+    store : a store whose pairs were sealed; categories are read from its pairs that are not in test, or are declared.
+    experts : names of the stack's experts.
+    clip : see `evidence.log_odds`.
+    settings : decoding budgets that the runs were made with.
+    """
+    if store.pairs is None:
+        raise ValueError("a condition needs sealed pairs; this store has none. Call store.seal(pairs, store) first.")
+    columns = category_columns(store.pairs, store.benchmark)
+    return Condition(
+        benchmark=store.benchmark,
+        backbone=store.backbone,
+        seed=store.seed,
+        n_pairs=store.n_pairs,
+        experts=tuple(experts),
+        clip=float(clip),
+        settings=asdict(settings or Settings()),
+        prompt_versions=prompt_versions(experts),
+        templates=rendered_templates(experts, settings or Settings()),
+        categories=tuple(columns.columns),
+        package=version("baer-utils"),
+    )
+
+
+def prompt_versions(experts: Sequence[str]) -> dict[str, str]:
+    """Expert -> version of the words it is asked with, for the experts that this package can ask."""
+    return {name: TEMPLATES[name].version for name in experts if name in TEMPLATES}
+
+
+def rendered_templates(experts: Sequence[str], settings: Settings) -> dict[str, str]:
+    """Expert -> the text of its first prompt, with the pair's own words left open in braces."""
+    names = ("pair_id", "instruction", "response_a", "response_b", "subset", "task_type")
+    blank = SimpleNamespace(**{name: "{" + name + "}" for name in names})
+    texts = {}
+    for name in experts:
+        if name in PROTOCOLS:
+            prompt = next(PROTOCOLS[name](blank, settings))[0].prompt
+            texts[name] = "".join(segment.text for segment in prompt.segments) + prompt.stub
+    return texts
+
+
+def baselines_of(experts: Sequence[str]) -> tuple[str, ...]:
+    """The experts that are also external baselines: all but BAER's own."""
+    return tuple(name for name in experts if name not in OWN_EXPERTS)
+
+
+def feature_names(condition: Condition) -> list[str]:
+    """Names of the columns of the stack's features, in order."""
+    raw, shrunk = ([f"{kind} {name}" for name in condition.experts] for kind in ("z", "shrunk z"))
+    return [*raw, *shrunk, *(f"mean z in {name}" for name in condition.categories)]

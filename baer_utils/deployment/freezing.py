@@ -1,0 +1,77 @@
+"""Freezing: what was decided for a condition, in words a person can read, and the numbers behind it.
+
+`deployment.json` gets the condition, the choice and every number it rested on; `arrays.npz` the fitted arrays. No date
+and no path goes in, so the same data give the same name. This file knows nothing about sealed labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from baer_utils.deployment.conditions import RULES, baselines_of, feature_names
+from baer_utils.deployment.files import plain_values, write_frozen
+from baer_utils.deployment.fitting import Heads
+from baer_utils.deployment.frozen import Frozen
+from baer_utils.gates import Decision, Development
+from baer_utils.stacking import Stack
+
+
+def freeze(decision: Decision, heads: Heads, path: str | Path) -> Frozen:
+    """Write the chosen head to a folder, name it by its SHA-256, and read it back.
+
+    Parameters
+    ----------
+    decision : what `select_head` said; all the figures it looked at are kept.
+    heads : the fitted heads, with their condition.
+    path : folder, made if need be; a head frozen there before is replaced.
+
+    Returns
+    -------
+    Frozen
+        as loaded from disk. The hash holds no date and no path: the same data give the same name.
+    """
+    folder = Path(path)
+    arrays = {
+        "stack_weights": heads.stack.weights,
+        "stack_scale": heads.stack.scale,
+        "nonnegative_weights": heads.nonnegative_stack.weights,
+        "nonnegative_scale": heads.nonnegative_stack.scale,
+    }
+    arrays = {name: np.ascontiguousarray(values, dtype=np.float64) for name, values in arrays.items()}
+    write_frozen(folder, plain_values(_content(decision, heads)), arrays)
+    return Frozen.load(folder)
+
+
+def _content(decision: Decision, heads: Heads) -> dict:
+    """Everything that names a head, and everything the decision looked at (design section 6)."""
+    return {
+        "head": decision.head,
+        "selected": decision.selected,
+        "reasons": list(decision.reasons),
+        "verdicts": {name: asdict(verdict) if verdict else None for name, verdict in decision.verdicts.items()},
+        "development": development_figures(decision.development),
+        "condition": asdict(heads.condition),
+        "baselines": list(baselines_of(heads.condition.experts)),
+        "rules": RULES,
+        "fitted_rows": heads.rows,
+        "stack": _readable(heads.stack, heads),
+        "nonnegative_stack": _readable(heads.nonnegative_stack, heads),
+    }
+
+
+def _readable(stack: Stack, heads: Heads) -> dict:
+    """Lambda, the weight of every feature, and those below zero, which turn an expert's or a category's word around."""
+    named = dict(zip(feature_names(heads.condition), map(float, stack.weights), strict=True))
+    inverted = [name for name, weight in named.items() if weight < 0]
+    rounded = {name: round(weight, 6) for name, weight in named.items()}
+    return {"lambda": stack.lam, "weights_rounded": rounded, "weights_below_zero": inverted}
+
+
+def development_figures(development: Development) -> dict:
+    """The figures of a Development as plain values; the out-of-fold rows stay in the notebook."""
+    names = ("pairs", "questions", "baselines", "baseline_accuracy", "best_single", "unlabelled")
+    heads = {name: asdict(figures) if figures else None for name, figures in development.heads.items()}
+    return {name: getattr(development, name) for name in names} | {"heads": heads}

@@ -1,0 +1,151 @@
+"""A frozen head at work: it scores pairs, new or old, and never changes.
+
+Under another judge, other words or other budgets it refuses to speak. This file never fits and never sees a label.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from baer_utils import scores
+from baer_utils.deployment.conditions import Condition, prompt_versions
+from baer_utils.deployment.files import read_frozen
+from baer_utils.deployment.fitting import deployed_score, features_of
+from baer_utils.features import category_columns
+from baer_utils.judging import judge_pairs
+from baer_utils.protocols import PROTOCOLS, Settings
+from baer_utils.records import check_pairs
+from baer_utils.stacking import Stack
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A head that no longer changes.
+
+    Attributes
+    ----------
+    path : folder that holds its two files.
+    sha256 : of the canonical JSON of `content` and of the arrays: the name of this head.
+    content : what deployment.json says: head, condition, reasons, development figures, readable weights.
+    arrays : name -> fitted array.
+    """
+
+    path: Path
+    sha256: str
+    content: dict
+    arrays: dict[str, NDArray[np.float64]] = field(repr=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Frozen:
+        """Read a frozen head and verify it; one changed byte in either file is refused with a ValueError."""
+        folder = Path(path)
+        return cls(folder, *read_frozen(folder))
+
+    def verify(self) -> None:
+        """Refuse to go on unless the files on disk are still this very head."""
+        found = Frozen.load(self.path)
+        if found.sha256 != self.sha256:
+            raise ValueError(
+                f"the frozen head must be the one on disk; this is {self.sha256[:12]}, {self.path} now holds "
+                f"{found.sha256[:12]}. Load it again with Frozen.load."
+            )
+
+    @property
+    def head(self) -> str:
+        """Name of the deployed head."""
+        return self.content["head"]
+
+    @property
+    def condition(self) -> Condition:
+        """The condition it was fitted under."""
+        lists = {name: tuple(self.content["condition"][name]) for name in ("experts", "categories")}
+        return Condition(**self.content["condition"] | lists)
+
+    @property
+    def stack(self) -> Stack:
+        """The frozen stack (Eq. 6b)."""
+        return Stack(self.arrays["stack_weights"], self.arrays["stack_scale"], self.content["stack"]["lambda"])
+
+    @property
+    def nonnegative_stack(self) -> Stack:
+        """The stack without negative weights, fitted beside the free one; shown, never deployed."""
+        weights, scale = self.arrays["nonnegative_weights"], self.arrays["nonnegative_scale"]
+        return Stack(weights, scale, self.content["nonnegative_stack"]["lambda"])
+
+    @property
+    def settings(self) -> Settings:
+        """The judge's frozen budgets."""
+        return Settings(**self.condition.settings)
+
+    def score_runs(self, pairs: pd.DataFrame, runs: pd.DataFrame) -> NDArray[np.float64]:
+        """Signed scores (N,) of pairs from runs that exist already; labels are not looked at.
+
+        Swapping the responses (`records.swap_pairs`, `records.swap_runs`) negates every score bit for bit.
+        """
+        phi, _ = features_of(pairs, runs, self.condition)
+        return deployed_score({"stack": self.stack.score(phi)}, self.head)
+
+    def score(self, pairs: pd.DataFrame, backbone) -> pd.DataFrame:
+        """Judge new pairs with the frozen settings and score them.
+
+        Parameters
+        ----------
+        pairs : pair table of the same benchmark; labels may be null and are not looked at.
+        backbone : the judge the head was fitted for, under the same name.
+
+        Returns
+        -------
+        frame with one row per pair, in the order given: pair_id; s, signed, toward *a*; probability of *a*; decision,
+        +1 or -1; calls that the pair took. Only the protocols that the head needs are run.
+        ``attrs["unknown_categories"]`` maps a subset or task type that the head has never met to its number of pairs,
+        and a warning shows it; ``attrs["zero_scores"]`` counts pairs with s = 0, whose decision +1 is a convention.
+
+        Raises
+        ------
+        ValueError
+            for another backbone, other words than the frozen ones, or an imported judge, which cannot be asked.
+        """
+        condition = self.condition
+        self._refuse_another_judge(backbone.name)
+        pairs = check_pairs(pairs).assign(label=np.nan)
+        unknown = category_columns(pairs, condition.benchmark, categories=condition.categories).attrs["unknown"]
+        if unknown and condition.categories:
+            warnings.warn(
+                f"the frozen head has never met these categories (pairs): {unknown}; they activate no category column.",
+                stacklevel=2,
+            )
+        runs, report = judge_pairs(pairs, backbone, condition.experts, settings=self.settings)
+        if report.refused:
+            raise ValueError(f"every frozen expert must be able to answer; {report.refused}. Check the backbone.")
+        s = self.score_runs(pairs, runs)
+        calls = runs.groupby("pair_id").size().reindex(pairs["pair_id"], fill_value=0).to_numpy()
+        columns = {"s": s, "probability": scores.probability(s), "decision": scores.decision(s), "calls": calls}
+        table = pd.DataFrame({"pair_id": pairs["pair_id"].to_numpy(), **columns})
+        table.attrs |= {"unknown_categories": unknown, "zero_scores": int((s == 0).sum())}
+        return table
+
+    def _refuse_another_judge(self, name: str) -> None:
+        condition = self.condition
+        if name != condition.backbone:
+            raise ValueError(
+                f"a frozen head serves the judge it was fitted for, {condition.backbone!r}; this one is {name!r}. "
+                "Open the same backbone, or develop and freeze a head for this one."
+            )
+        imported = [expert for expert in condition.experts if expert not in PROTOCOLS]
+        if imported:
+            raise ValueError(
+                f"experts must be protocols that can be asked; {', '.join(imported)} cannot. "
+                "Score runs that exist already with score_runs(pairs, runs)."
+            )
+        now = prompt_versions(condition.experts)
+        if now != condition.prompt_versions:
+            raise ValueError(
+                f"prompts must be those of the freeze, {condition.prompt_versions}; they are now {now}. "
+                f"Use baer-utils {condition.package}, or freeze a head for the new words."
+            )

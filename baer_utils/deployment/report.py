@@ -1,0 +1,106 @@
+"""The report of an opened test: tidy frames, a text to print, a table for notebooks, plain values for results.
+
+A report only shows. Whoever opened the seal again, and why, stands in every report of that seal from then on. This file
+knows nothing about how its numbers were counted.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import pandas as pd
+
+from baer_utils.deployment.files import plain_values, write_whole
+
+FRAMES = {"methods": "method", "comparisons": None, "experts": "expert", "pairs": "pair_id"}  # name -> its index
+
+
+@dataclass(frozen=True)
+class TestReport:
+    """What one opening of the test labels showed.
+
+    Attributes
+    ----------
+    sha256, head : name of the frozen head, and which head it is.
+    condition : benchmark, backbone, seed, n_pairs.
+    summary : counts and shares of the whole test (see `measuring.measure`).
+    methods : one row per method: `kind` (head, variant, baseline or reference), then `metrics.ledger`: both scoring
+        rules, `half_credit` and `covered_only`, each with `_low` and `_high` (95 %), `coverage`, `ties`,
+        `missing`.
+    comparisons : head against the strongest baseline, named on development data (valid) and on test (the paper's),
+        under both rules: `margin`, `low` and `high` in points, discordant pairs, exact two-sided McNemar `p`, `star`.
+    experts : one row per expert (see `measuring.expert_rows`).
+    pairs : one row per test pair: group_id, label, s, and the native decision of every other method.
+    openings : the log of this seal, oldest first.
+    """
+
+    __test__ = False  # not a test case, whatever its name makes pytest think
+
+    sha256: str
+    head: str
+    condition: dict
+    summary: dict
+    methods: pd.DataFrame = field(repr=False)
+    comparisons: pd.DataFrame = field(repr=False)
+    experts: pd.DataFrame = field(repr=False)
+    pairs: pd.DataFrame = field(repr=False)
+    openings: tuple[dict, ...] = ()
+
+    def to_json(self) -> dict:
+        """Everything but the rows of single pairs, as plain values."""
+        return {name: value for name, value in self._plain().items() if name != "pairs"}
+
+    def save(self, path: Path) -> None:
+        """Write the report, pairs included, whole or not at all; the log of openings stays where it is kept."""
+        content = {name: value for name, value in self._plain().items() if name != "openings"}
+        write_whole(path, json.dumps(content, sort_keys=True, allow_nan=False).encode("utf-8"))
+
+    @classmethod
+    def load(cls, path: Path, openings: list[dict]) -> TestReport:
+        """Read a saved report and set it beside the log as it is now."""
+        content = json.loads(path.read_text(encoding="utf-8"))
+        for name, index in FRAMES.items():
+            frame = pd.DataFrame(content[name]["rows"], columns=content[name]["columns"])
+            content[name] = frame.set_index(index) if index else frame
+        return cls(**content, openings=tuple(openings))
+
+    def __str__(self) -> str:
+        tables = [frame.to_string(float_format="{:.3f}".format) for _, frame in self._shown()]
+        return "\n\n".join([self._heading(), *tables])
+
+    def _repr_html_(self) -> str:
+        heading = "<br>".join(html.escape(line) for line in self._heading().splitlines())
+        tables = [f"<h4>{title}</h4>" + frame.to_html(float_format="{:.3f}".format) for title, frame in self._shown()]
+        return f"<p>{heading}</p>" + "".join(tables)
+
+    def _shown(self) -> list[tuple[str, pd.DataFrame]]:
+        return [("Methods", self.methods), ("Margins", self.comparisons), ("Experts", self.experts)]
+
+    def _heading(self) -> str:
+        s, c = self.summary, self.condition
+        lines = [
+            f"Opened test of {c['benchmark']} under {c['backbone']} (seed {c['seed']}, N_PAIRS {c['n_pairs']}): "
+            f"{s['pairs']} pairs of {s['questions']} questions; head {self.head}, {self.sha256[:12]}.",
+            f"Any expert is right on {s['oracle']:.1%} of pairs; as many coin-flippers would be on "
+            f"{s['oracle_coin_flippers']:.1%}. Experts disagree on {s['disagree']:.1%} and agree on the wrong answer "
+            f"on {s['agree_wrong']:.1%}.",
+            f"s = 0 on {s['zero_scores']} pairs. Per pair: {s['calls']:.1f} calls, {s['prompt_tokens']:.0f} prompt and "
+            f"{s['new_tokens']:.0f} new tokens.",
+        ]
+        if s["unlabelled"]:
+            lines.append(f"{s['unlabelled']} test pairs have no label and are left out.")
+        if s["clustered"]:
+            lines.append("Some questions have several pairs: intervals resample questions.")
+        again = [entry for entry in self.openings if entry.get("reopen")]
+        lines += [f"REOPENED {e['time']} for head {e['sha256'][:12]}: {e['reopen']}" for e in again]
+        return "\n".join(lines)
+
+    def _plain(self) -> dict:
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        for name, index in FRAMES.items():
+            frame = values[name].reset_index() if index else values[name]
+            values[name] = {"columns": list(frame.columns), "rows": frame.astype(object).to_numpy().tolist()}
+        return plain_values(values)
