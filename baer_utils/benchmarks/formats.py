@@ -90,7 +90,7 @@ def _csv(file: File, delimiter: str) -> Iterator[dict]:
             yield row
     except csv.Error as error:
         raise ValueError(
-            f"{file.place}, line {reader.line_num}: each row must have one cell per column name; {error}. "
+            f"{file.place}, line {reader.reader.line_num}: each row must have one cell per column name; {error}. "
             f"Quote cells that hold {delimiter!r}, quotes or line breaks."
         ) from error
 
