@@ -40,7 +40,7 @@ $(STAMP): pyproject.toml
 	  || { echo "Python 3.11 or newer is needed; $(PYTHON) is older. Name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	@$(PY) -c "" 2>/dev/null || $(PYTHON) -m venv --clear .venv
 	@echo "Installing into .venv (once; some minutes) ..."
-	@$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(PY) -m pip install -qq --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
 # keeps outputs/store (paid-for judgments), outputs/reference and data/models (the converted judge)

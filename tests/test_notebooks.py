@@ -1,0 +1,110 @@
+"""The notebooks: what every one of them has, and what a run of the whole book leaves, judged by the embedded judge."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from finished_book import finished_book, run_into
+
+from baer_utils.__main__ import main
+from baer_utils.batch.book import NOTEBOOKS, find_notebooks
+from baer_utils.batch.execution import NotebookFailed
+from baer_utils.batch.parameters import literals
+from baer_utils.reports import load_results
+
+NAMES = [
+    "00_start_here", "01_judging_protocols", "02_order_instability", "03_symmetric_features", "04_stacking_head",
+    "07_selection_and_calibration_gates", "08_frozen_test",
+]  # fmt: skip
+SHARED = ["BENCHMARK", "SOURCE", "BACKBONE", "N_PAIRS", "SEED", "OUT_DIR"]
+LARGEST_COPY = 1_000_000  # bytes
+
+
+def code_cells(name: str) -> list[dict]:
+    cells = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    return [cell | {"text": "".join(cell["source"])} for cell in cells if cell["cell_type"] == "code"]
+
+
+def test_the_book_has_these_notebooks_and_no_others():
+    assert [notebook.name for notebook in find_notebooks()] == NAMES
+    assert [path.stem for path in sorted(NOTEBOOKS.glob("*.ipynb"))] == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_first_code_cell_holds_the_shared_parameters_and_at_most_three_more(name):
+    first = code_cells(name)[0]
+    assert "parameters" in first["metadata"].get("tags", [])
+    own = literals(first["text"], name)
+    assert list(own)[:6] == SHARED and len(own) <= 9
+    assert all(line.partition("#")[2].strip() for line in first["text"].splitlines() if ":" in line.partition("#")[0])
+
+
+def test_shared_parameters_have_the_same_defaults_everywhere():
+    books = find_notebooks()
+    for name in SHARED:
+        assert len({repr(book.parameters[name]) for book in books}) == 1, name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_ends_by_saving_its_results_under_its_own_name(name):
+    cells = [cell for cell in code_cells(name) if "solution" not in cell["metadata"].get("tags", [])]
+    call = ast.parse(cells[-1]["text"]).body[-1].value
+    assert ast.unparse(call.func) == "save_results"
+    assert [ast.unparse(argument) for argument in call.args[:2]] == ["OUT_DIR", repr(name)]
+    assert sum(cell["text"].count("save_results(") for cell in cells) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_runs_and_leaves_a_small_copy_with_results_and_without_noise(name):
+    out = finished_book().out
+    copy = out / f"{name}.ipynb"
+    assert copy.stat().st_size < LARGEST_COPY
+    outputs = [output for cell in json.loads(copy.read_text())["cells"] for output in cell.get("outputs", [])]
+    assert not [output for output in outputs if output["output_type"] == "error"]
+    noise = ["".join(output["text"]) for output in outputs if output.get("name") == "stderr"]
+    assert not noise, f"{name} writes to standard error: {noise[0][:300]}"
+    assert load_results(out, name)
+
+
+def test_the_run_can_be_read_from_its_index_and_holds_the_frozen_head():
+    out = finished_book().out
+    index = (out / "index.html").read_text(encoding="utf-8")
+    places = [index.index(f'href="{name}.html"') for name in NAMES]
+    assert places == sorted(places) and index.count("<td>complete</td>") == len(NAMES)
+    assert list(out.rglob("deployment.json"))
+    assert list(out.rglob("figure_1.png"))
+
+
+def test_the_same_command_runs_only_what_is_missing_and_the_same_head_may_open_the_test_again():
+    finished = finished_book()
+    before = load_results(finished.out, NAMES[-1])
+    (finished.out / f"{NAMES[-1]}.ipynb").unlink()
+    printed = run_into(finished.out, finished.store)
+    assert printed.count("done before") == len(NAMES) - 1
+    assert load_results(finished.out, NAMES[-1]) == before
+
+
+def test_poisoned_test_labels_change_nothing_before_the_last_notebook_and_stop_that_one(tmp_path):
+    finished = finished_book()
+    store = Path(shutil.copytree(finished.store, tmp_path / "store"))
+    sealed = list(store.rglob("sealed/*.parquet"))
+    assert sealed
+    for path in sealed:
+        labels = pd.read_parquet(path)
+        labels.assign(label=-labels["label"]).to_parquet(path)
+    run_into(tmp_path / "run", store, only=tuple(NAMES[:-1]))
+    for name in NAMES[:-1]:
+        assert load_results(tmp_path / "run", name) == load_results(finished.out, name)
+    with pytest.raises(NotebookFailed, match="08_frozen_test stopped"):
+        run_into(tmp_path / "run", store)
+
+
+def test_an_unknown_parameter_is_refused_before_anything_runs(capsys, tmp_path):
+    assert main(["book", "--set", "N_PAIR=16", "--out", str(tmp_path / "run")]) == 2
+    assert "Did you mean N_PAIRS" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
