@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
-from strategies import banks, make_pairs, make_runs, same
 
 from baer_utils import metrics, prompts, scores
 from baer_utils.backbones.base import Generation, Read
@@ -39,6 +38,7 @@ from baer_utils.protocols import Settings
 from baer_utils.records import swap_pairs, swap_runs, unit_hash
 from baer_utils.stacking import choose_lambda, fit_stack
 from baer_utils.store import open_store, openings, seal
+from tests.strategies import banks, make_pairs, make_runs, same
 
 EXPERTS = ("direct", "chain_of_thought")
 JUDGEBENCH = Path(__file__).parents[2] / "shared" / "data" / "judgebench"
@@ -56,10 +56,14 @@ class HashJudge:
     def count(self, text):
         return len(text)
 
+    label_mass = 0.9
+    budgets: tuple[int, ...] = ()
+
     def read(self, prompts, labels=("A", "B")):
-        return [Read(10 * unit_hash(prompt.sha) - 4, 0.9, 50, new_tokens=1) for prompt in prompts]
+        return [Read(10 * unit_hash(prompt.sha) - 4, self.label_mass, 50, new_tokens=1) for prompt in prompts]
 
     def generate(self, prompts, *, max_new_tokens, temperature=0.0, top_p=1.0, seeds=None):
+        self.budgets += (max_new_tokens,)
         letters = ["A" if unit_hash(prompt.sha) < 0.6 else "B" for prompt in prompts]
         return [Generation(f"Verdict: {letter}", (1,), "stop", 60, new_tokens=4) for letter in letters]
 
@@ -171,6 +175,8 @@ def test_development_figures_are_those_counted_by_hand_under_both_rules(tmp_path
         b, c_ = figures.discordant[part]
         assert b - c_ == right.sum() - matched[best]
         assert figures.mcnemar_p[part] == pytest.approx(binomtest(b, b + c_).pvalue, abs=1e-12)
+    gap = figures.accuracy["calibration"] - figures.accuracy["selection"]
+    assert figures.transfer_gap == pytest.approx(100 * gap) and gap != 0
     assert figures.paper_margin["pooled"] > figures.margin["pooled"]  # ties: the paper's rule flatters
 
 
@@ -188,9 +194,10 @@ def tiny(labels, splits, experts=EXPERTS, questions=None) -> tuple[pd.DataFrame,
         tiny([1, -1] * 6, ["selection"] * 12),  # no calibration row
         tiny([1, -1, 1], ["selection", "calibration", "calibration"], questions=["q1", "q2", "q2"]),  # two questions
         tiny([1, -1], ["selection", "selection"], questions=["q", "q"]),  # one question: nothing to learn from
-        tiny([1, -1] * 20, ["selection", "calibration"] * 20, experts=("direct",)),  # one expert
+        tiny([1, -1] * 20, ["selection"] * 19 + ["calibration"] * 21),  # too few questions in selection
+        tiny([1, -1] * 20, ["selection", "calibration"] * 20, experts=("direct",)),
     ],
-    ids=["one class", "no selection", "no calibration", "two questions", "one question", "one expert"],
+    ids=["one class", "no selection", "no calibration", "two questions", "one question", "few", "one expert"],
 )
 def test_poor_development_data_still_give_finite_scores_and_the_default_head(case):
     pairs, runs = case
@@ -569,6 +576,18 @@ def test_another_judge_and_other_words_are_refused(judged, monkeypatch):
     monkeypatch.setitem(prompts.TEMPLATES, "direct", changed)
     with pytest.raises(ValueError, match="prompts must be those of the freeze.*direct/99"):
         judged.frozen.score(new, HashJudge())
+
+
+def test_new_pairs_are_judged_under_the_frozen_budgets_and_by_every_frozen_expert_or_not_at_all(judged, tmp_path):
+    decision = select_head(develop(judged.pairs, judged.runs, EXPERTS))
+    condition = describe_condition(judged.store, EXPERTS, settings=Settings(max_new_tokens=7))
+    frozen = freeze(decision, fit_heads(judged.pairs, judged.runs, decision, condition), tmp_path / "frozen")
+    judge = HashJudge()
+    frozen.score(make_pairs(5, 8), judge)
+    assert set(judge.budgets) == {7}
+    judge.label_mass = 1e-6
+    with pytest.raises(ValueError, match="every frozen expert must be able to answer.*direct"):
+        frozen.score(make_pairs(5, 8), judge)
 
 
 def test_an_imported_judge_cannot_be_asked_about_new_pairs(tmp_path):

@@ -113,7 +113,7 @@ class Frozen:
         """
         condition = self.condition
         self._refuse_another_judge(backbone.name)
-        pairs = check_pairs(pairs).assign(label=np.nan)
+        pairs = check_pairs(pairs)
         unknown = category_columns(pairs, condition.benchmark, categories=condition.categories).attrs["unknown"]
         if unknown and condition.categories:
             warnings.warn(
