@@ -1,0 +1,21 @@
+"""One function per figure of the book, in one look; a figure shows what it is given and computes nothing new."""
+
+from baer_utils.plots.asking import label_mass, opinion_bar, position_preference, status_bars, swap_picture
+from baer_utils.plots.deciding import coin_flip_rules, forest, gate_margins, gate_story
+from baer_utils.plots.fitting import lambda_choice, lambda_path, out_of_fold_scores, stack_weights
+from baer_utils.plots.look import caption, spoken, style
+from baer_utils.plots.weighing import (
+    clip_effect,
+    feature_map,
+    feature_plane,
+    instability_against_confidence,
+    order_plane,
+    shrinkage,
+)
+
+__all__ = [
+    "caption", "clip_effect", "coin_flip_rules", "feature_map", "feature_plane", "forest", "gate_margins", "gate_story",
+    "instability_against_confidence", "label_mass", "lambda_choice", "lambda_path", "opinion_bar",
+    "order_plane", "out_of_fold_scores", "position_preference", "shrinkage", "spoken", "stack_weights", "status_bars",
+    "style", "swap_picture",
+]  # fmt: skip

@@ -1,0 +1,197 @@
+"""Every figure of the book: labelled, unclipped, the same twice, in no window, whole without an expert's answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+
+from baer_utils import plots
+from baer_utils.evidence import summarize
+from baer_utils.metrics import opinions
+from baer_utils.plots import look
+from baer_utils.stacking import fit_nonnegative_stack, fit_stack, lambda_table
+from tests.conftest import SHARED
+
+VERDICTS = SHARED / "tidy" / "llmbar.verdicts.csv.gz"
+EXPERTS = ("direct", "chain_of_thought")
+NAMES = ["z direct", "z chain_of_thought", "shrunk z direct", "shrunk z chain_of_thought"]
+HELPERS = {"caption", "spoken", "style"}
+
+
+class Bank:
+    """Forty LLMBar pairs under two published judges, both orders; labels of the benchmark."""
+
+    def __init__(self, L, y, subset):
+        self.L, self.y, self.subset = L, y, subset
+        self.evidence = summarize(L, EXPERTS)
+        self.phi = np.hstack([self.evidence.z, self.evidence.z_shrunk])
+        self.swapped_phi = -self.phi
+        rows = [
+            {"protocol": name, "view": view, "log_odds": value, "status": "unparsed" if np.isnan(value) else "ok",
+             "label_mass": 0.5 if name == "direct" else np.nan}
+            for k, name in enumerate(EXPERTS) for m, view in enumerate(("ab", "ba")) for value in L[:, k, m]
+        ]  # fmt: skip
+        self.runs = pd.DataFrame(rows)
+        self.table = pd.DataFrame({"split": np.repeat(["selection", "calibration"], len(y) // 2), "label": y})
+        self.table["stack"] = self.phi[:, 0] / 10
+
+
+@pytest.fixture(scope="module")
+def bank():
+    if not VERDICTS.exists():
+        pytest.skip(f"real verdicts are not here: {VERDICTS}")
+    verdicts = pd.read_csv(VERDICTS)
+    labels = pd.read_csv(VERDICTS.with_name("llmbar.labels.csv.gz")).set_index("pair_id")["label"]
+    judges = sorted(verdicts["judge"].unique())[:2]
+    wide = verdicts.pivot_table(index="pair_id", columns=["judge", "order"], values="verdict", dropna=False)[judges]
+    wide = wide.reindex(sorted(wide.index)[:40])
+    hard = np.where(wide.isna(), np.nan, np.where(wide > 0.5, np.inf, np.where(wide < 0.5, -np.inf, 0.0)))
+    L = hard.reshape(len(wide), 2, 2)
+    L[:, 0] = np.where(np.isinf(L[:, 0]), np.sign(L[:, 0]) * np.linspace(0.1, 2, len(L))[:, None], L[:, 0])
+    return Bank(L, labels.reindex(wide.index).to_numpy(float), list(wide.index))
+
+
+def silent(bank):
+    """The same bank, whose second expert never answered."""
+    L = bank.L.copy()
+    L[:, 1] = np.nan
+    return Bank(L, bank.y, bank.subset)
+
+
+def weights_by_lambda(bank):
+    return pd.DataFrame({lam: fit_stack(bank.phi, bank.y, lam).weights for lam in (10, 1, 0.1)}).T
+
+
+def first_counts(bank):
+    rows = bank.runs[bank.runs["log_odds"].abs() > 0]
+    first = (rows["log_odds"] > 0) == (rows["view"] == "ab")
+    return first.groupby(rows["protocol"]).agg(["sum", "size"])
+
+
+STORY = pd.DataFrame(
+    [("claim graph", 2.2, -14.3, False), ("reference", 3.7, 6.3, True)],  # published: BAER section 3.4
+    columns=["head", "selection", "calibration", "advances"],
+)
+MARGINS = pd.DataFrame(
+    [("stack", "selection", 2.0, -5.0, 9.0), ("stack", "calibration", -1.0, -6.0, 4.0)],
+    columns=["head", "split", "margin", "low", "high"],
+)
+RULES = [f"{rule}{end}" for rule in ("matched_rule", "paper_rule") for end in ("_low", "", "_high")]
+METHODS = pd.DataFrame(
+    [[0.4, 0.5, 0.6, 0.3, 0.4, 0.5], [0.4, 0.5, 0.6, np.nan, np.nan, np.nan]], ["stack", "direct"], RULES
+)
+
+FIGURES = {
+    "swap_picture": lambda b: plots.swap_picture(b.L[0], -b.L[0][:, ::-1], EXPERTS),
+    "status_bars": lambda b: plots.status_bars(b.runs),
+    "label_mass": lambda b: plots.label_mass(b.runs, least=0.01),
+    "position_preference": lambda b: plots.position_preference(first_counts(b)),
+    "opinion_bar": lambda b: plots.opinion_bar(opinions(b.evidence.z, b.y)),
+    "order_plane": lambda b: plots.order_plane(b.L, EXPERTS),
+    "instability_against_confidence": lambda b: plots.instability_against_confidence(b.evidence),
+    "shrinkage": lambda b: plots.shrinkage(b.evidence),
+    "clip_effect": lambda b: plots.clip_effect(
+        pd.DataFrame({"direct": [1.0, 0.9], "chain_of_thought": [np.nan, np.nan]}, index=[1e-4, 1e-2]), chosen=1e-4
+    ),
+    "feature_plane": lambda b: plots.feature_plane(b.phi[:, [0, 2]], b.swapped_phi[:, [0, 2]], ("z", "shrunk z")),
+    "feature_map": lambda b: plots.feature_map(b.phi[:8], b.swapped_phi[:8], NAMES),
+    "lambda_path": lambda b: plots.lambda_path(weights_by_lambda(b), EXPERTS, chosen=1),
+    "lambda_choice": lambda b: plots.lambda_choice(
+        pd.DataFrame(lambda_table(b.phi[:20], b.y[:20], b.phi[20:], b.y[20:])), chosen=0.1
+    ),
+    "stack_weights": lambda b: plots.stack_weights(
+        fit_stack(b.phi, b.y, 1).weights, fit_nonnegative_stack(b.phi, b.y, 1).weights, NAMES
+    ),
+    "out_of_fold_scores": lambda b: plots.out_of_fold_scores(b.table, "stack"),
+    "gate_margins": lambda b: plots.gate_margins(MARGINS),
+    "gate_story": lambda b: plots.gate_story(STORY),
+    "coin_flip_rules": lambda b: plots.coin_flip_rules(
+        pd.DataFrame({"paper rule": [0.04, 0.9], "matched rule": [0.04, 0.05]}, index=[0.0, 0.5]), level=0.05
+    ),
+    "forest": lambda b: plots.forest(METHODS),
+}
+every_figure = pytest.mark.parametrize("name", sorted(FIGURES))
+
+
+def test_every_figure_of_the_book_is_drawn_in_this_file():
+    assert set(FIGURES) == set(plots.__all__) - HELPERS
+
+
+@every_figure
+def test_axes_are_labelled_and_no_text_leaves_the_picture(bank, name):
+    figure = FIGURES[name](bank)
+    figure.draw_without_rendering()
+    axes = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    assert all(ax.get_xlabel() for ax in axes)
+    assert axes[0].get_ylabel() or axes[0].get_yticklabels() or name == "opinion_bar"
+    drawn = figure.get_tightbbox(FigureCanvasAgg(figure).get_renderer())  # of everything that shows, in inches
+    width, height = figure.get_size_inches()
+    assert drawn.x0 > -0.02 and drawn.x1 < width + 0.02 and drawn.y0 > -0.02 and drawn.y1 < height + 0.02
+
+
+@every_figure
+def test_the_same_data_give_the_same_picture_byte_for_byte(bank, name):
+    assert FIGURES[name](bank)._repr_png_() == FIGURES[name](bank)._repr_png_()
+
+
+@every_figure
+def test_an_expert_that_never_answered_breaks_no_figure_and_warns_nobody(bank, name, recwarn):
+    assert len(FIGURES[name](silent(bank))._repr_png_()) < 150_000
+    assert not recwarn.list
+
+
+@every_figure
+def test_no_figure_is_left_open_in_a_window(bank, name):
+    from matplotlib import pyplot
+
+    FIGURES[name](bank)
+    assert pyplot.get_fignums() == []
+
+
+def test_one_pair_is_enough_for_every_figure_of_evidence(bank):
+    one = summarize(bank.L[:1], EXPERTS)
+    for draw in (plots.instability_against_confidence, plots.shrinkage):
+        assert draw(one)._repr_png_()
+    assert plots.order_plane(bank.L[:1], EXPERTS)._repr_png_()
+
+
+def test_every_expert_has_a_colour_and_a_mark_of_its_own():
+    for part in (0, 1):
+        values = [look.STYLES[name][part] for name in list(look.STYLES)[:10]]
+        assert len(set(values)) == len(values)
+    assert look.style("somebody else's judge") == look.style("somebody else's judge")
+
+
+@pytest.mark.parametrize("name", ["order_plane", "instability_against_confidence", "shrinkage"])
+def test_an_expert_is_drawn_in_its_own_colour(bank, name):
+    collections = [
+        c for c in FIGURES[name](bank).axes[0].collections if c.get_label() in ("direct", "chain of thought")
+    ]
+    drawn = {c.get_label(): to_hex(c.get_facecolor()[0]) for c in collections}
+    assert drawn == {look.spoken(expert): look.style(expert)[0].lower() for expert in EXPERTS}
+
+
+PLACES = {"forest": 50, "position_preference": 50, "gate_margins": 0, "label_mass": 1, "lambda_path": 1}
+
+
+@pytest.mark.parametrize("name, place", PLACES.items())
+def test_the_reference_line_stands_where_it_says(bank, name, place):
+    lines = [line for line in FIGURES[name](bank).axes[0].lines if line.get_linestyle() == "--"]
+    assert any(np.allclose(line.get_xdata(), place) for line in lines)
+
+
+def test_the_region_marked_as_flipping_is_where_verdicts_flip(bank):
+    """delta > 2 |p - 1/2| exactly where two answered orders lie on opposite sides."""
+    L = bank.L[:, 0]
+    sides = np.sign(L)
+    flips = sides[:, 0] * sides[:, 1] < 0
+    evidence = bank.evidence
+    above = evidence.delta[:, 0] > 2 * np.abs(evidence.p[:, 0] - 0.5) + 1e-12
+    assert (above == flips).all() and flips.any() and not flips.all()
+
+
+def test_a_caption_keeps_number_and_claim():
+    assert plots.caption("Figure 2.1", "It moved.").data == "**Figure 2.1.** *It moved.*"
