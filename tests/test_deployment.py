@@ -22,6 +22,7 @@ from baer_utils.benchmarks import load_pairs
 from baer_utils.deployment import (
     Condition,
     Frozen,
+    baselines_of,
     deployed_score,
     describe_condition,
     develop,
@@ -32,6 +33,7 @@ from baer_utils.deployment import (
     question_folds,
 )
 from baer_utils.deployment.fitting import features_of, represent
+from baer_utils.deployment.measuring import measure
 from baer_utils.gates import select_head
 from baer_utils.judging import judge_pairs
 from baer_utils.protocols import Settings
@@ -437,7 +439,9 @@ def test_a_poisoned_label_file_changes_nothing_before_the_opening(fresh, home, t
 def opened(tmp_path_factory) -> SimpleNamespace:
     folder = tmp_path_factory.mktemp("opened")
     c = condition_in(folder, 260, 4, skill=0.4)
-    c.runs.loc[c.runs["protocol"] == "direct", "log_odds"] *= np.inf
+    c.runs.loc[c.runs["protocol"] == "direct", "log_odds"] *= -np.inf  # hard, and mostly wrong
+    c.silent = c.labelled.loc[c.labelled["split"] == "test", "pair_id"].iloc[:6]
+    c.runs.loc[c.runs["pair_id"].isin(c.silent), "log_odds"] = 0.0  # nobody has an opinion: s = 0
     c.store.write_runs(c.runs, Settings().tag)
     c.frozen = frozen_in(c, folder / "frozen")
     c.report = open_test(c.frozen, c.store)
@@ -451,6 +455,11 @@ def test_the_report_counts_what_can_be_counted_by_hand(opened):
     assert same(table["label"], opened.test["label"].reindex(table.index))
     y, head = table["label"], report.methods.loc["BAER (stack)"]
     assert head["paper_rule"] == head["matched_rule"] == (np.where(table["s"] >= 0, 1, -1) == y).mean()
+    zero = table["s"] == 0
+    assert set(opened.silent) <= set(table.index[zero])
+    assert report.summary["zero_scores"] == head["ties"] == zero.sum()
+    assert head["half_credit"] == pytest.approx(((np.sign(table["s"]) == y) + 0.5 * zero).mean())
+    assert head["coverage"] == 1
     direct = report.methods.loc["direct"]
     assert direct["ties"] == (table["direct"] == 0).sum() > 0
     assert direct["strict"] == (table["direct"] == y).mean()
@@ -479,8 +488,37 @@ def test_both_baselines_are_compared_and_only_the_one_named_on_development_can_e
             assert (row["baseline"], row["head_only"], row["baseline_only"]) == (name, b, c)
             assert row["p"] == pytest.approx(binomtest(b, b + c).pvalue, abs=1e-12)
             assert row["margin"] == pytest.approx(100 * (right.mean() - theirs.mean()))
-            assert row["low"] <= row["margin"] <= row["high"]
+            interval = metrics.paired_bootstrap(right, theirs, table["group_id"])
+            assert [row["margin"], row["low"], row["high"]] == pytest.approx([100 * end for end in interval])
             assert not row["star"] or ((where, rule) == ("development", "matched") and row["p"] < 0.05)
+
+
+def test_the_baseline_of_the_valid_comparison_is_the_one_that_the_frozen_head_names(opened):
+    content = json.loads(json.dumps(opened.frozen.content))
+    other = next(name for name in EXPERTS if name != content["development"]["baselines"]["pooled"])
+    content["development"]["baselines"]["pooled"] = other
+    table = opened.report.pairs
+    test = opened.pairs[opened.pairs["split"] == "test"].set_index("pair_id").loc[table.index].reset_index()
+    frozen = dataclasses.replace(opened.frozen, content=content)
+    report = measure(frozen, test, opened.runs, table["s"].to_numpy(), table["label"].to_numpy())
+    assert set(report.comparisons.loc[report.comparisons["named_on"] == "development", "baseline"]) == {other}
+
+
+def test_the_sign_constrained_stack_stands_beside_and_inverted_features_are_named(opened):
+    table, bounded = opened.report.pairs, opened.frozen.nonnegative_stack
+    assert (bounded.weights >= 0).all()
+    test = opened.pairs[opened.pairs["split"] == "test"].set_index("pair_id").loc[table.index].reset_index()
+    s = bounded.score(features_of(test, opened.runs, opened.frozen.condition)[0])
+    row = opened.report.methods.loc["stack, no weight below 0"]
+    assert row["strict"] == (np.where(s >= 0, 1, -1) == table["label"]).mean()
+    named = opened.frozen.content["stack"]
+    below = [name for name, weight in named["weights_rounded"].items() if weight < 0]
+    assert sorted(named["weights_below_zero"]) == sorted(below) != []
+    assert opened.frozen.content["nonnegative_stack"]["weights_below_zero"] == []
+
+
+def test_the_books_own_expert_is_no_external_baseline():
+    assert baselines_of(("direct", "deliberate", "GPT-9")) == ("direct", "GPT-9")
 
 
 def test_the_bill_and_the_conflicts_are_those_of_the_test_runs(opened):
