@@ -1,0 +1,158 @@
+"""The long checks behind the promises: `python -m tests.proofs [NAME ...] [--again] [--once]`.
+
+Each check writes its measured numbers into outputs/reference/proofs.json when it ends, with date, commit, machine;
+what was proven for this very state of the module is not run again unless asked. A failing check exits with code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+
+REPOSITORY = Path(__file__).parents[1]
+SHARED = REPOSITORY.parent / "shared" / "data"
+RESULTS = REPOSITORY / "outputs" / "reference" / "proofs.json"
+BANK = ("direct", "chain_of_thought", "pointwise")
+
+
+def kill(once: bool = False) -> dict:
+    """SIGKILL while judging, start again: the same table, and no finished batch computed twice."""
+    rng = random.Random(0)
+    with tempfile.TemporaryDirectory() as scratch:
+        start = time.monotonic()
+        whole = _judge(Path(scratch) / "whole").wait()
+        duration = time.monotonic() - start
+        expected, _ = _table(Path(scratch) / "whole")
+        moments, alive = [], 0
+        for number in range(1 if once else 10):
+            moment = rng.uniform(0.3, 0.98) * duration if not once else 0.7 * duration
+            process = _judge(Path(scratch) / f"run{number}")
+            try:
+                process.wait(timeout=moment)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                alive += 1
+            _, kept = _table(Path(scratch) / f"run{number}")
+            again = _judge(Path(scratch) / f"run{number}").wait()
+            table, keys = _table(Path(scratch) / f"run{number}")
+            assert whole == again == 0, "judging must end with exit code 0"
+            pd.testing.assert_frame_equal(table, expected, check_exact=True)
+            assert len(keys) == len(set(keys)) and keys[: len(kept)] == kept, "a finished batch was computed twice"
+            moments.append({"killed_after_seconds": round(moment, 2), "answers_kept": len(kept), "answers": len(keys)})
+    assert any(0 < m["answers_kept"] < m["answers"] for m in moments), "no kill came between the first and last batch"
+    return {"kills": alive, "moments": moments}
+
+
+def _judge(store: Path) -> subprocess.Popen:
+    what = "judge --benchmark starter_correctness --backbone smollm2-135m --n-pairs 96"
+    command = [sys.executable, "-m", "baer_utils", *what.split()]
+    return subprocess.Popen(
+        command, cwd=REPOSITORY, env={**os.environ, "BAER_STORE": str(store)}, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def _table(store: Path) -> tuple[pd.DataFrame | None, list[str]]:
+    """The run table but for what may differ, and the keys of every kept answer in the order they were kept."""
+    runs = [pd.read_parquet(f).drop(columns=["seconds", "cached_tokens"]) for f in store.rglob("runs/*.parquet")]
+    files = sorted(store.rglob("calls/*.parquet"))
+    return (runs[0] if runs else None), [key for f in files for key in pd.read_parquet(f, columns=["key"])["key"]]
+
+
+def development() -> dict:
+    """Accuracy under both rules, flip rate and coverage of three experts on development pairs of five benchmarks."""
+    from baer_utils import metrics
+    from baer_utils.backbones import open_backbone
+    from baer_utils.benchmarks import load_pairs
+    from baer_utils.evidence import native_decisions, run_array
+    from baer_utils.judging import judge_pairs
+    from baer_utils.store import open_store
+    from baer_utils.verification import pointwise_evidence
+
+    judge = open_backbone("smollm2-135m")
+    table = {}
+    for name, source, n_pairs in (
+        ("starter_correctness", None, 0),
+        ("starter_preference", None, 0),
+        ("llmbar", SHARED / "llmbar" / "Dataset-LLMBar.tar.xz", 167),  # 20 + 40 of 100 development pairs in 60 %
+        ("hh_rlhf", SHARED / "hh_rlhf", 167),
+        ("judgebench", SHARED / "judgebench", 167),
+    ):
+        if source is not None and not source.exists():
+            table[name] = f"not measured: {source.name} is absent"
+            continue
+        pairs = load_pairs(name, source, n_pairs=n_pairs)
+        pairs = pairs[pairs["split"] != "test"].reset_index(drop=True)
+        runs, report = judge_pairs(pairs, judge, BANK, store=open_store(judge.name, name, n_pairs=n_pairs))
+        answers = native_decisions(runs, pairs, ("direct", "chain_of_thought"))
+        answers["pointwise"] = pointwise_evidence(runs, pairs["pair_id"])
+        flips = dict(zip(BANK[:2], metrics.flip_rate(run_array(runs, BANK[:2])), strict=True))
+        table[name] = {"pairs": len(pairs), "judging": str(report)} | {
+            expert: {
+                **metrics.ledger(answers[expert], pairs["label"], pairs["group_id"]),
+                "flip_rate": flips.get(expert),
+            }
+            for expert in BANK
+        }
+    return table
+
+
+CHECKS: dict[str, Callable[..., dict]] = {"kill": kill, "development": development}
+
+
+def main() -> int:
+    """Run the named checks, or all that were not proven for this state of the module."""
+    parser = argparse.ArgumentParser(prog="python -m tests.proofs", description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CHECKS)}; default: all")
+    parser.add_argument("--again", action="store_true", help="also what is proven already")
+    parser.add_argument("--once", action="store_true", help="one kill instead of ten; nothing is written")
+    args = parser.parse_args()
+    unknown = [name for name in args.names if name not in CHECKS]
+    if unknown:
+        parser.error(f"a check must be one of {', '.join(CHECKS)}; {', '.join(unknown)} is not")
+    state = _git("rev-parse", "HEAD:baer_utils")
+    proofs = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in args.names or CHECKS:
+        if proofs.get(name, {}).get("module") == state and not (args.again or args.once):
+            print(f"{name}: proven {proofs[name]['date']} at {proofs[name]['commit']}")
+            continue
+        start = time.monotonic()
+        measured = CHECKS[name](once=True) if args.once else CHECKS[name]()
+        seconds = time.monotonic() - start
+        print(f"{name}: holds ({seconds:.0f} s)\n{json.dumps(measured, indent=1)}")
+        if not args.once:
+            proofs[name] = {
+                "date": datetime.now(UTC).date().isoformat(),
+                "commit": _git("rev-parse", "--short", "HEAD"),
+                "module": state,
+                "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+                "seconds": round(seconds, 1),
+                "measured": measured,
+            }
+            RESULTS.parent.mkdir(parents=True, exist_ok=True)
+            scratch = RESULTS.with_suffix(".part")
+            scratch.write_text(json.dumps(proofs, indent=1, sort_keys=True) + "\n")
+            scratch.replace(RESULTS)
+    return 0
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=REPOSITORY, capture_output=True, text=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
