@@ -121,7 +121,7 @@ class TransformersBackbone:
         """Log-probability of each text and its end token as the whole answer to its prompt."""
         end = [self.tokenizer.eos_token_id]
         heads = [self.render(prompt) for prompt in prompts]
-        tails = [self._renderer.untrusted_ids(text) + end for text in texts]
+        tails = [self._renderer.untrusted_ids(t)[: p.cut] + end for p, t in zip(prompts, texts, strict=True)]
         out: list[Likelihood | None] = [None] * len(heads)
         for batch in _batches([len(h) + len(t) for h, t in zip(heads, tails, strict=True)]):
             start = time.perf_counter()

@@ -88,7 +88,7 @@ def _as_generation(prompt: Prompt, row: dict) -> Generation:
 
 
 def _as_likelihood(prompt: Prompt, row: dict) -> Likelihood:
-    return Likelihood(row["log_odds"], **_counts(row))
+    return Likelihood(float(row["text"]), **_counts(row))
 
 
 def _counts(row: dict) -> dict:

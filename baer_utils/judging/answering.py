@@ -75,10 +75,18 @@ class Answering:
 
 def ask(backbone: Backbone, calls: Sequence[Call]) -> list[Answer]:
     """Make calls that share a verb and decoding, as one batch."""
-    prompts = [call.prompt for call in calls]
-    if calls[0].verb == "read":
-        return backbone.read(prompts, calls[0].labels)
-    return backbone.generate(prompts, max_new_tokens=calls[0].max_new_tokens)
+    prompts, first = [call.prompt for call in calls], calls[0]
+    if first.verb == "read":
+        return backbone.read(prompts, first.labels)
+    if first.verb == "likelihood":
+        return backbone.likelihood(prompts, [call.text for call in calls])
+    return backbone.generate(
+        prompts,
+        max_new_tokens=first.max_new_tokens,
+        temperature=first.temperature,
+        top_p=first.top_p,
+        seeds=[call.seed for call in calls],
+    )
 
 
 def _to_row(key: str, verb: str, answer: Answer) -> dict:

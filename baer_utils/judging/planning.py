@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 
-from baer_utils.backbones.base import Backbone, Generation, Likelihood, Read
-from baer_utils.protocols import PROTOCOLS, Call, Settings
+from baer_utils.backbones.base import Backbone
+from baer_utils.protocols import Call, Settings, rehearse
 
 BLOCK_PAIRS = 32
 BLOCK_CHARACTERS = 60_000  # of instruction and responses; bounds the memory that one block of long pairs can take
@@ -43,7 +42,8 @@ def blocks(pairs: pd.DataFrame) -> Iterator[list]:
 
 def call_key(backbone: str, call: Call, ids: Sequence[int]) -> str:
     """Name of an answer, without the protocol: backbone, verb, token ids, labels or decoding, trial."""
-    head = json.dumps([backbone, *call.decoding, call.prompt.key.trial])
+    likely = [call.text, call.prompt.cut] if call.verb == "likelihood" else []
+    head = json.dumps([backbone, *call.decoding, call.prompt.key.trial, *likely])
     return hashlib.sha256(head.encode() + np.asarray(ids, dtype="<i4").tobytes()).hexdigest()
 
 
@@ -88,20 +88,5 @@ class ResponseLimit:
 
 def _longest_empty(backbone: Backbone, name: str, settings: Settings) -> int:
     """Tokens of a protocol's longest call beside instruction and responses, its answer included."""
-    blank = SimpleNamespace(pair_id="", instruction="", response_a="", response_b="")
-    asking = PROTOCOLS[name](blank, settings)
-    calls = next(asking)
-    longest = 0
-    while calls:
-        longest = max(longest, *(len(backbone.render(call.prompt)) + max(1, call.max_new_tokens) for call in calls))
-        try:
-            calls = asking.send([_longest_answer(call) for call in calls])
-        except StopIteration:
-            calls = []
-    return longest
-
-
-def _longest_answer(call: Call) -> Read | Generation | Likelihood:
-    if call.verb == "generate":
-        return Generation(" a" * call.max_new_tokens, (0,) * call.max_new_tokens, "stop", 0)
-    return Read(0.0, 1.0, 0) if call.verb == "read" else Likelihood(0.0, 0)
+    calls = rehearse(name, settings)
+    return max(len(backbone.render(call.prompt)) + max(1, call.max_new_tokens) for call in calls)
