@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from finished_book import finished_book, run_into
 
 from baer_utils.__main__ import main
 from baer_utils.batch.book import NOTEBOOKS, find_notebooks
 from baer_utils.batch.execution import NotebookFailed
 from baer_utils.batch.parameters import literals
 from baer_utils.reports import load_results
+from tests.finished_book import finished_book, run_into
 
 NAMES = [
     "00_start_here", "01_judging_protocols", "02_order_instability", "03_symmetric_features", "04_stacking_head",
