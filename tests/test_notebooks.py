@@ -68,6 +68,7 @@ def test_a_notebook_runs_and_leaves_a_small_copy_with_results_and_without_noise(
     assert not [output for output in outputs if output["output_type"] == "error"]
     noise = ["".join(output["text"]) for output in outputs if output.get("name") == "stderr"]
     assert not noise, f"{name} writes to standard error: {noise[0][:300]}"
+    assert not [output for output in outputs if any("widget" in kind for kind in output.get("data", {}))]
     assert load_results(out, name)
 
 
