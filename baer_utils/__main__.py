@@ -7,6 +7,7 @@ error with exit code 2; work that was begun and failed ends with exit code 1; Ct
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 
@@ -75,6 +76,8 @@ def judge_pairs(args: argparse.Namespace) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     args = parser().parse_args(arguments)
+    if not sys.stderr.isatty():  # no bars of other libraries in logs
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
         args.run(args)
     except (ValueError, OSError) as error:

@@ -9,10 +9,15 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from baer_utils.records import RUN_COLUMNS, question_group, split_of
+
+# The same examples on every run and machine, and no limit on an example's time: a busy machine is no failure.
+settings.register_profile("book", deadline=None, derandomize=True)
+settings.load_profile("book")
 
 EXPERTS = (
     "direct", "self_consistency", "chain_of_thought", "rubric", "score_then_choose", "prepair", "pride", "calibraeval",
@@ -77,7 +82,7 @@ def make_pairs(n: int, seed: int = 0, *, benchmark: str = "table") -> pd.DataFra
 def make_runs(
     pairs: pd.DataFrame, experts: Sequence[str], seed: int = 0, *, skill: float = 1.0, bias: float = 1.0
 ) -> pd.DataFrame:
-    """Soft runs in both orders: `skill` toward the label, `bias` toward the response shown first, noise; 5 % missing."""
+    """Soft runs in both orders: `skill` toward the label, `bias` toward the first shown, noise; 5 % missing."""
     rng = np.random.default_rng(seed)
     blocks = []
     for expert in experts:

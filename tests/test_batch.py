@@ -167,7 +167,11 @@ def test_a_run_is_named_after_its_parameters():
 # ---------------------------------------------------------------- what it runs
 
 
-def test_a_run_holds_copies_pages_figures_results_and_an_index_in_reading_order(folder, tmp_path):
+def test_a_run_holds_copies_pages_figures_results_and_an_index_in_reading_order(folder, tmp_path, monkeypatch):
+    other = tmp_path / "jupyter" / "kernels" / "python3"  # an installed kernel of that name is not this interpreter
+    other.mkdir(parents=True)
+    (other / "kernel.json").write_text('{"argv": ["false"], "display_name": "Other", "language": "python"}')
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     stream = io.StringIO()
     out = run_book({"N_PAIRS": "24"}, out=tmp_path / "run", folder=folder, stream=stream)
     assert ran(out) == ["00_first", "01_second", "02_third"]

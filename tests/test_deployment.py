@@ -22,6 +22,7 @@ from baer_utils.benchmarks import load_pairs
 from baer_utils.deployment import (
     Condition,
     Frozen,
+    TestReport,
     baselines_of,
     deployed_score,
     describe_condition,
@@ -543,6 +544,7 @@ def test_the_transfer_gap_is_test_minus_out_of_fold_calibration(opened):
 
 
 def test_a_report_survives_json_and_shows_every_method_as_text_and_as_html(opened):
+    assert all(reason in str(opened.report) for reason in opened.frozen.content["reasons"])
     plain = json.loads(json.dumps(opened.report.to_json(), allow_nan=False))
     assert plain == opened.report.to_json()
     for shown in (str(opened.report), opened.report._repr_html_()):
@@ -556,11 +558,15 @@ def test_test_pairs_that_nobody_labelled_are_left_out_of_the_report_and_counted(
     labelled.loc[test[:5], "label"] = np.nan
     store = open_store("test", "table", root=tmp_path / "store")
     runs = make_runs(labelled, EXPERTS, 2)
+    runs = runs[(runs["protocol"] == "direct") | (runs["view"] == "ab")]  # nothing that could flip
     store.write_runs(runs, Settings().tag)
     c = SimpleNamespace(pairs=seal(labelled, store), runs=runs, store=store, experts=EXPERTS)
     report = open_test(frozen_in(c, tmp_path / "frozen"), store)
     assert (report.summary["unlabelled"], report.summary["pairs"]) == (5, len(test) - 5)
     assert "5 test pairs have no label" in str(report)
+    assert np.isnan(report.experts["flip_rate"]["chain_of_thought"])
+    again = TestReport.load(next((store.folder / "sealed").glob("*.report.json")), openings(store))
+    assert again.experts.dtypes.eq(float).all()
 
 
 # ---------------------------------------------------------------- new pairs
@@ -613,6 +619,10 @@ def test_another_judge_and_other_words_are_refused(judged, monkeypatch):
     changed = prompts.TEMPLATES["direct"]._replace(version="direct/99")
     monkeypatch.setitem(prompts.TEMPLATES, "direct", changed)
     with pytest.raises(ValueError, match="prompts must be those of the freeze.*direct/99"):
+        judged.frozen.score(new, HashJudge())
+    changed = prompts.TEMPLATES["direct"]._replace(version="direct/1", stub="Say:")
+    monkeypatch.setitem(prompts.TEMPLATES, "direct", changed)  # new words under the old version
+    with pytest.raises(ValueError, match="other words for .*direct"):
         judged.frozen.score(new, HashJudge())
 
 

@@ -10,7 +10,6 @@ from sklearn.metrics import brier_score_loss
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
-from strategies import make_pairs, same
 
 from baer_utils.metrics import (
     any_expert_oracle,
@@ -35,6 +34,7 @@ from baer_utils.metrics import (
     wilson_interval,
 )
 from baer_utils.records import swap_pairs
+from tests.strategies import make_pairs, same
 
 A, B, TIE, NONE = 1.0, -1.0, 0.0, np.nan
 Y = np.array([1.0, 1, 1, 1, -1, -1, -1, -1])
@@ -148,7 +148,6 @@ def test_a_net_gain_of_18_on_246_pairs_needs_fewer_than_76_discordant_pairs():
 
 
 @given(st.integers(0, 400), st.integers(0, 400))
-@settings(deadline=None)
 def test_mcnemar_agrees_with_scipy_and_statsmodels(b, c):
     table = [[0, b], [c, 0]]
     expected = binomtest(b, b + c, 0.5).pvalue if b + c else 1.0
@@ -186,7 +185,7 @@ def test_discordant_pairs_are_those_where_one_method_alone_is_right():
         mcnemar(-1, 3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_agrees_with_statsmodels(p_values):
     assert np.allclose(holm(p_values), multipletests(p_values, method="holm")[1], rtol=0, atol=1e-12)

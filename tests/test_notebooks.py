@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from finished_book import finished_book, run_into
 
 from baer_utils.__main__ import main
 from baer_utils.batch.book import NOTEBOOKS, find_notebooks
 from baer_utils.batch.execution import NotebookFailed
 from baer_utils.batch.parameters import literals
 from baer_utils.reports import load_results
+from tests.finished_book import finished_book, run_into
 
 NAMES = [
     "00_start_here", "01_judging_protocols", "02_order_instability", "03_symmetric_features", "04_stacking_head",
@@ -68,6 +68,7 @@ def test_a_notebook_runs_and_leaves_a_small_copy_with_results_and_without_noise(
     assert not [output for output in outputs if output["output_type"] == "error"]
     noise = ["".join(output["text"]) for output in outputs if output.get("name") == "stderr"]
     assert not noise, f"{name} writes to standard error: {noise[0][:300]}"
+    assert not [output for output in outputs if any("widget" in kind for kind in output.get("data", {}))]
     assert load_results(out, name)
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from finished_book import finished_book
 
 import baer_utils
 from baer_utils.__main__ import parser
 from baer_utils.batch.book import find_notebooks, run_name
 from baer_utils.batch.parameters import check_settings, split_setting
+from tests.finished_book import finished_book
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from strategies import same
 
 from baer_utils.scores import antisymmetry_gap, decision, probability
+from tests.strategies import same
 
 scores = arrays(
     float, st.integers(0, 20), elements=st.floats(-1e4, 1e4) | st.sampled_from([0.0, np.inf, -np.inf, np.nan])

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from strategies import log_odds_values, run_rows, same
 
 from baer_utils.records import swap_runs
 from baer_utils.verification import pointwise_evidence, pointwise_score, reference_score, yes_share
+from tests.strategies import log_odds_values, run_rows, same
 
 LIMIT = math.log(0.9999 / 0.0001)
 reads = arrays(float, 7, elements=log_odds_values)
@@ -54,7 +54,7 @@ def test_both_forms_of_the_evidence_agree_inside_the_clip(yes_a, yes_b):
     assert math.isclose(reference_score(v_a, v_b), pointwise_score(yes_a, yes_b), abs_tol=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(log_odds_values, log_odds_values), min_size=1, max_size=6), st.randoms(use_true_random=False))
 def test_pointwise_runs_give_scores_in_the_order_asked_for_that_negate_with_the_swap(values, random):
     rows = [

@@ -64,7 +64,8 @@ def execute(notebook: Notebook, values: dict[str, Any], copy: Path) -> None:
     logging.getLogger("papermill").setLevel(logging.ERROR)
     paths = [str(path).replace("{", "{{").replace("}", "}}") for path in (notebook.path, copy)]  # else: templates
     kernel = {"kernel_name": "python3", "kernel_manager_class": _OwnKernel, "extra_arguments": QUIET}
-    with _environment(PYTHONPATH=str(REPOSITORY), PYDEVD_DISABLE_FILE_VALIDATION="1"):
+    variables = {"PYDEVD_DISABLE_FILE_VALIDATION": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}  # quiet in the copy
+    with _environment(PYTHONPATH=str(REPOSITORY), **variables):
         try:
             papermill.execute_notebook(
                 *paths, parameters=values, cwd=notebook.path.parent, language="python", progress_bar=False, **kernel

@@ -73,6 +73,7 @@ def each_record(source, wanted, expected) -> Iterator[tuple[str, str, dict]]:
 
 
 def needed(name: str, source, expected: str):
+    """The source, or a ValueError that says what to give where there is none."""
     if not source:
         raise ValueError(f"{name} needs a source: {expected}; it is {source!r}. Use load_pairs({name!r}, 'path').")
     return source

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from baer_utils import scores
-from baer_utils.deployment.conditions import Condition, prompt_versions
+from baer_utils.deployment.conditions import Condition, prompt_versions, rendered_templates
 from baer_utils.deployment.files import read_frozen
 from baer_utils.deployment.fitting import deployed_score, features_of
 from baer_utils.features import category_columns
@@ -143,9 +143,10 @@ class Frozen:
                 f"experts must be protocols that can be asked; {', '.join(imported)} cannot. "
                 "Score runs that exist already with score_runs(pairs, runs)."
             )
-        now = prompt_versions(condition.experts)
-        if now != condition.prompt_versions:
+        versions, words = prompt_versions(condition.experts), rendered_templates(condition.experts, self.settings)
+        if (versions, words) != (condition.prompt_versions, condition.templates):
+            changed = [name for name in words if words[name] != condition.templates.get(name)]
             raise ValueError(
-                f"prompts must be those of the freeze, {condition.prompt_versions}; they are now {now}. "
-                f"Use baer-utils {condition.package}, or freeze a head for the new words."
+                f"prompts must be those of the freeze, {condition.prompt_versions}; they are now {versions}, with "
+                f"other words for {changed}. Use baer-utils {condition.package}, or freeze a head for the new words."
             )

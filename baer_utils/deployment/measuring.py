@@ -32,7 +32,7 @@ def measure(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame, s: NDArray,
     TestReport, without openings. `summary` holds: pairs, questions, clustered (whether questions repeat), unlabelled;
     zero_scores; accuracy, calibration_accuracy (out of fold) and transfer_gap (test minus calibration, points); oracle
     and oracle_coin_flippers; the shares of pairs where experts disagree, agree_right, agree_wrong or are silent; calls,
-    prompt_tokens and new_tokens per pair, summed over the head's experts.
+    prompt_tokens and new_tokens per pair, summed over the head's experts; reasons, why this head is deployed.
     """
     known = ~np.isnan(y)
     if not known.any():
@@ -54,7 +54,7 @@ def measure(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame, s: NDArray,
         head=frozen.head,
         condition={name: getattr(frozen.condition, name) for name in ("benchmark", "backbone", "seed", "n_pairs")},
         summary=_summary(frozen, s, evidence, labels, groups)
-        | {"unlabelled": int((~known).sum())}
+        | {"unlabelled": int((~known).sum()), "reasons": frozen.content["reasons"]}
         | experts[["calls", "prompt_tokens", "new_tokens"]].sum().to_dict(),
         methods=pd.DataFrame.from_dict(rows, orient="index").rename_axis("method"),
         comparisons=_comparisons(frozen, s, answers[baselines], labels, groups),

@@ -64,6 +64,7 @@ class TestReport:
         content = json.loads(path.read_text(encoding="utf-8"))
         for name, index in FRAMES.items():
             frame = pd.DataFrame(content[name]["rows"], columns=content[name]["columns"])
+            frame = frame.apply(lambda column: column.astype(float) if column.isna().all() else column)
             content[name] = frame.set_index(index) if index else frame
         return cls(**content, openings=tuple(openings))
 
@@ -77,7 +78,7 @@ class TestReport:
         return f"<p>{heading}</p>" + "".join(tables)
 
     def _shown(self) -> list[tuple[str, pd.DataFrame]]:
-        return [("Methods", self.methods), ("Margins", self.comparisons), ("Experts", self.experts)]
+        return [("Methods", _with_intervals(self.methods)), ("Margins", self.comparisons), ("Experts", self.experts)]
 
     def _heading(self) -> str:
         s, c = self.summary, self.condition
@@ -87,9 +88,15 @@ class TestReport:
             f"Any expert is right on {s['oracle']:.1%} of pairs; as many coin-flippers would be on "
             f"{s['oracle_coin_flippers']:.1%}. Experts disagree on {s['disagree']:.1%} and agree on the wrong answer "
             f"on {s['agree_wrong']:.1%}.",
+            *s["reasons"],
             f"s = 0 on {s['zero_scores']} pairs. Per pair: {s['calls']:.1f} calls, {s['prompt_tokens']:.0f} prompt and "
             f"{s['new_tokens']:.0f} new tokens.",
         ]
+        if s["transfer_gap"] is not None:
+            lines.append(
+                f"Accuracy is {s['accuracy']:.1%} on test and was {s['calibration_accuracy']:.1%} out of fold on "
+                f"calibration: a transfer gap of {s['transfer_gap']:+.1f} points."
+            )
         if s["unlabelled"]:
             lines.append(f"{s['unlabelled']} test pairs have no label and are left out.")
         if s["clustered"]:
@@ -104,3 +111,12 @@ class TestReport:
             frame = values[name].reset_index() if index else values[name]
             values[name] = {"columns": list(frame.columns), "rows": frame.astype(object).to_numpy().tolist()}
         return plain_values(values)
+
+
+def _with_intervals(methods: pd.DataFrame) -> pd.DataFrame:
+    """The methods with each share and its interval in one cell; `strict` is the paper's rule under its other name."""
+    shown = methods[["kind"]].copy()
+    for name in ("matched_rule", "paper_rule", "half_credit", "covered_only"):
+        cells = methods[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
+        shown[name] = [f"{share:.3f} [{low:.3f}, {high:.3f}]" for share, low, high in cells]
+    return shown.join(methods[["coverage", "ties", "missing"]])

@@ -93,11 +93,11 @@ def forest(methods: pd.DataFrame) -> BookFigure:
     Parameters
     ----------
     methods : frame indexed by method, columns matched_rule, matched_rule_low, matched_rule_high, and the same three for
-        paper_rule; shares.
+        paper_rule; shares. Rows whose column kind says reference are grey.
     """
     figure, (ax,) = new_figure(1.5 + 0.42 * len(methods))
     for place, (name, row) in enumerate(methods.iterrows()):
-        colour, mark = style(str(name))
+        colour, mark = (GREY, "o") if row.get("kind") == "reference" else style(str(name))
         _interval(ax, row, "matched_rule", place - 0.13, colour, mark, filled=True)
         _interval(ax, row, "paper_rule", place + 0.13, colour, mark, filled=False)
     ax.plot([], [], "o", color=INK, label="matched rule")

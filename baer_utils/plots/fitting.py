@@ -26,6 +26,7 @@ from baer_utils.plots.look import (
     spoken,
     style,
 )
+from baer_utils.scores import probability
 
 
 def lambda_path(weights: pd.DataFrame, experts: Sequence[str], *, chosen: float) -> BookFigure:
@@ -98,23 +99,23 @@ def stack_weights(free: ArrayLike, held: ArrayLike, names: Sequence[str], *, mos
 
 
 def out_of_fold_scores(table: pd.DataFrame, head: str) -> BookFigure:
-    """Scores toward the right answer by weights that never saw the question; left of zero the head is wrong.
+    """Probability given to the right answer by weights that never saw the question; left of one half the head is wrong.
 
     Parameters
     ----------
-    table : `Development.out_of_fold`. head : one of its score columns.
+    table : `Development.out_of_fold`. head : one of its columns of scores.
     """
-    splits = ("selection", "calibration")
     figure, axes = new_figure(2.7, 2, sharex=True)
-    toward = table[head] * table["label"]
-    reach = max(1e-6, float(toward.abs().max()))
-    edges = np.linspace(-reach, reach, 22)  # an odd number of bins: scores of exactly 0 fall in the middle one
-    for ax, split in zip(axes, splits, strict=True):
-        values = toward[table["split"] == split].to_numpy()
-        parts = {"right": (values > 0, GOOD), "wrong": (values < 0, BAD), "no opinion (s = 0)": (values == 0, NEUTRAL)}
-        for text, (those, (colour, hatch)) in parts.items():
-            ax.hist(values[those], edges, color=colour, hatch=hatch, edgecolor=GREY, linewidth=0.5, label=text)
-        reference(ax, x=0)
-        decorate(ax, "score toward the right answer y s (nats)", "pairs", f"{split} ({len(values)})")
+    edges = np.linspace(0, 100, 22)  # an odd number of bins: scores of exactly 0 fall in the middle one
+    for ax, split in zip(axes, ("selection", "calibration"), strict=True):
+        toward = (table[head] * table["label"])[table["split"] == split].to_numpy(dtype=float)
+        parts = {"right": (toward > 0, GOOD), "wrong": (toward < 0, BAD), "no opinion (s = 0)": (toward == 0, NEUTRAL)}
+        values = [100 * probability(toward[those]) for those, _ in parts.values()]
+        colours, hatches = zip(*(look for _, look in parts.values()), strict=True)
+        ax.hist(
+            values, edges, stacked=True, label=list(parts), color=colours, hatch=hatches, edgecolor=GREY, linewidth=0.5
+        )
+        reference(ax, x=50)
+        decorate(ax, "probability of the right answer (%)", "pairs", f"{split} ({len(toward)})")
     legend_below(figure, axes[0])
     return figure

@@ -7,6 +7,7 @@ its own, so that no figure rests on colour alone. This file draws nothing by its
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 
 import matplotlib
@@ -60,9 +61,10 @@ class BookFigure(Figure):
 
 
 def style(name: str) -> tuple[str, str]:
-    """Colour and mark of an expert or head: always the same for the same name, known to the book or not."""
-    if name in STYLES:
-        return STYLES[name]
+    """Colour and mark of an expert or head, such as direct or "BAER (stack)"; always the same for the same name."""
+    known = next((word for word in re.findall(r"\w+", name) if word in STYLES), None)
+    if known is not None:
+        return STYLES[known]
     return list(STYLES.values())[int(unit_hash(name) * 9)]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
@@ -73,12 +74,17 @@ def shrinkage(evidence: Evidence) -> BookFigure:
     """What the discount leaves of the evidence: shrunk against raw log-odds, between the whole and a fifth."""
     figure, (ax,) = new_figure(3.9, width=6.2)
     reach = 1.05 * max(1e-3, float(np.abs(evidence.z).max(initial=0.0)))
-    ax.plot([-reach, reach], [-reach, reach], color=GREY, linestyle=(0, (4, 3)), linewidth=1.2, label="nothing taken")
-    ax.plot([-reach, reach], [-reach / 5, reach / 5], color=GREY, linestyle=":", linewidth=1.2, label="a fifth left")
+    line = np.concatenate([-np.geomspace(1e-3, reach, 60)[::-1], np.geomspace(1e-3, reach, 60)])
+    ax.plot(line, line, color=GREY, linestyle=(0, (4, 3)), linewidth=1.2, label="nothing taken")
+    ax.plot(line, line / 5, color=GREY, linestyle=":", linewidth=1.2, label="a fifth left")
     for k, name in enumerate(evidence.experts):
         has = evidence.available[:, k]
         _points(ax, evidence.z[has, k], evidence.z_shrunk[has, k], name)
-    decorate(ax, "log-odds z toward a (nats)", "shrunk log-odds (nats)")
+    for scale in (ax.set_xscale, ax.set_yscale):
+        scale("symlog", linthresh=0.1)
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_minor_locator(NullLocator())
+    decorate(ax, "log-odds z toward a (nats, logarithmic beyond 0.1)", "shrunk log-odds (nats)")
     legend_below(figure, ax, columns=4)
     return figure
 
@@ -150,8 +156,9 @@ def feature_map(phi: ArrayLike, swapped_phi: ArrayLike, names: Sequence[str]) ->
 
 
 def _points(ax: Axes, x: NDArray, y: NDArray, name: str) -> None:
-    """One expert's points; an expert without any keeps its place in the legend, and says so."""
+    """One expert's points, a mark growing with the pairs that share its place; the legend says where there are none."""
     colour, mark = style(name)
-    both = ~(np.isnan(x) | np.isnan(y))
-    text = spoken(name) if both.any() else f"{spoken(name)} (none)"
-    ax.scatter(x[both], y[both], color=colour, marker=mark, s=30, alpha=0.75, linewidth=0, label=text)
+    places = np.stack([x, y], axis=1)[~(np.isnan(x) | np.isnan(y))]
+    text = spoken(name) if len(places) else f"{spoken(name)} (none)"
+    places, count = np.unique(places.round(6), axis=0, return_counts=True)
+    ax.scatter(*places.T, color=colour, marker=mark, s=30 * np.sqrt(count), alpha=0.75, linewidth=0, label=text)
