@@ -1,6 +1,6 @@
 """The experts of the bank, and the candidates beside it: how each one asks about a pair, call by call.
 
-PriDe and CalibraEval ask nothing of their own: they are corrections of direct's reads (`debias`).
+PriDe and CalibraEval correct direct's reads (`debias`); only CalibraEval's own baseline asks one read more.
 """
 
 from __future__ import annotations
@@ -92,6 +92,12 @@ def prepair(pair, settings: Settings) -> Asking:
         )
         for v in ORDERS
     ]
+
+
+def calibraeval(pair, settings: Settings) -> Asking:
+    """The third prompt of CalibraEval's own baseline: b first, yet a under the letter A (2A; protocols A.8)."""
+    view = "ba_BA"
+    yield [Call("read", prompts.two_responses(pair, view, "direct", Key(pair.pair_id, "calibraeval", view)))]
 
 
 def deliberate(pair, settings: Settings) -> Asking:

@@ -13,13 +13,13 @@ EXPERTS = (
     "direct", "self_consistency", "chain_of_thought", "rubric", "score_then_choose", "prepair", "pride", "calibraeval",
     "deliberate",
 )  # fmt: skip
-DERIVED = ("pride", "calibraeval")  # corrections of direct's reads: they ask nothing, see `debias`
+DERIVED = ("pride", "calibraeval")  # as experts, corrections of direct's reads: `debias` makes their rows
 EXTRA_CANDIDATES = ("pointwise", "likelihood_mean", "likelihood_sum", "likelihood_pmi")
 SCREENED = ("cf", "orbit", "anchor", "audit", "claim_graph")
 
 # name -> generator of calls: what can be asked of a judge
 PROTOCOLS: dict[str, Callable[[object, Settings], Asking]] = {
-    **{name: getattr(bank, name) for name in EXPERTS if name not in DERIVED},
+    **{name: getattr(bank, name) for name in EXPERTS if name != "pride"},
     **{name: getattr(bank, name) for name in EXTRA_CANDIDATES},
     "reference": bank.reference,
     **{name: getattr(screening, name) for name in SCREENED},
