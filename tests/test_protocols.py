@@ -61,7 +61,11 @@ def calls_and_rows(name: str, pair) -> tuple[list, pd.DataFrame]:
     return made, check_runs(pd.DataFrame(rows))
 
 
-@given(TEXTS, TEXTS, TEXTS, st.sampled_from(sorted(PROTOCOLS)))
+# CalibraEval's own baseline asks one prompt of the other letters, not both: it alone is not closed under the swap
+CLOSED = sorted(set(PROTOCOLS) - {"calibraeval"})
+
+
+@given(TEXTS, TEXTS, TEXTS, st.sampled_from(CLOSED))
 def test_a_swap_changes_only_signs_and_views_in_what_a_protocol_makes(q, a, b, name):
     _, rows = calls_and_rows(name, pair_of(q, a, b))
     _, swapped = calls_and_rows(name, pair_of(q, b, a))
