@@ -31,10 +31,15 @@ class Settings:
 
     max_new_tokens: int = 48
 
+    def __post_init__(self):
+        if self.max_new_tokens < 1:
+            raise ValueError(f"max_new_tokens must be at least 1; it is {self.max_new_tokens}. Give texts some room.")
+
     @property
     def tag(self) -> str:
-        """Eight hex digits that name these settings in the store."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
+        """Eight hex digits that name these settings, and the words of all prompts, in the store."""
+        named = json.dumps([asdict(self), prompts.SYSTEM, prompts.TEMPLATES], sort_keys=True)
+        return hashlib.sha256(named.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
