@@ -68,7 +68,7 @@ def _judge(store: Path) -> subprocess.Popen:
 
 def _table(store: Path) -> tuple[pd.DataFrame | None, list[str]]:
     """The run table but for what may differ, and the keys of every kept answer in the order they were kept."""
-    runs = [pd.read_parquet(f).drop(columns=["seconds", "cached_tokens"]) for f in store.rglob("runs/*.parquet")]
+    runs = [pd.read_parquet(f).drop(columns=["seconds", "cached_tokens"]) for f in store.rglob("runs/*/*.parquet")]
     files = sorted(store.rglob("calls/*.parquet"))
     return (runs[0] if runs else None), [key for f in files for key in pd.read_parquet(f, columns=["key"])["key"]]
 

@@ -411,7 +411,7 @@ def test_nothing_is_logged_when_an_opening_is_refused(fresh, tmp_path):
             open_test(fresh.frozen, dataclasses.replace(fresh.store, **{name: value}))
     whole = fresh.store.runs(Settings().tag)
     one = fresh.pairs.loc[fresh.pairs["split"] == "test", "pair_id"].iloc[0]
-    runs_file = next((fresh.store.folder / "runs").iterdir())
+    runs_file = next((fresh.store.folder / "runs").rglob("*.parquet"))
     runs_file.unlink()
     fresh.store.write_runs(whole[whole["pair_id"] != one], Settings().tag)
     with pytest.raises(ValueError, match=f"1 of .* have no run of any expert.*{one}"):
@@ -559,8 +559,8 @@ def test_test_pairs_that_nobody_labelled_are_left_out_of_the_report_and_counted(
     store = open_store("test", "table", root=tmp_path / "store")
     runs = make_runs(labelled, EXPERTS, 2)
     runs = runs[(runs["protocol"] == "direct") | (runs["view"] == "ab")]  # nothing that could flip
-    store.write_runs(runs, Settings().tag)
     c = SimpleNamespace(pairs=seal(labelled, store), runs=runs, store=store, experts=EXPERTS)
+    store.write_runs(runs, Settings().tag)
     report = open_test(frozen_in(c, tmp_path / "frozen"), store)
     assert (report.summary["unlabelled"], report.summary["pairs"]) == (5, len(test) - 5)
     assert "5 test pairs have no label" in str(report)

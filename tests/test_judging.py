@@ -8,14 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baer_utils.backbones.base import Failure
+import baer_utils.judging as judging
+from baer_utils import prompts
+from baer_utils.backbones.base import Failure, Generation, Read
 from baer_utils.backbones.local import TransformersBackbone
-from baer_utils.judging import judge_pairs
+from baer_utils.backbones.replay import ReplayBackbone
+from baer_utils.judging import answering, judge_pairs, planning
 from baer_utils.judging.planning import BLOCK_PAIRS, blocks
 from baer_utils.judging.progress import Progress
-from baer_utils.protocols import Settings
-from baer_utils.records import RUN_COLUMNS, RUN_KEY, swap_pairs, swap_runs
-from baer_utils.store import open_store
+from baer_utils.prompts import Key
+from baer_utils.protocols import Call, Settings, run_row
+from baer_utils.records import RUN_COLUMNS, RUN_KEY, swap_pairs, swap_runs, unit_hash
+from baer_utils.store import open_store, seal
 from tests.conftest import make_pairs
 
 BANK = ("direct", "chain_of_thought", "pointwise")
@@ -27,9 +31,51 @@ def judged(pairs, judge, store=None, bank=BANK, **options):
     return judge_pairs(pairs, judge, bank, store=store, settings=SHORT, progress=False, **options)
 
 
+class Touchy:
+    """A judge whose every answer depends on all that shares its batch: what the last bits do, made plain to see."""
+
+    name, context = "touchy", 2000
+
+    def __init__(self, failing: float = 0.0):
+        self.failing, self.asked = failing, 0
+
+    def render(self, prompt):
+        cut = [s.text[: prompt.cut] if n in prompt.responses else s.text for n, s in enumerate(prompt.segments)]
+        return list("|".join([*cut, prompt.stub]).encode())
+
+    def count(self, text):
+        return len(text)
+
+    def _hashes(self, asked):
+        self.asked += 1
+        rows = [self.render(prompt) for prompt in asked]
+        return [unit_hash(json.dumps([row, rows])) for row in rows]
+
+    def _failures(self, asked, answers):
+        return [Failure("503") if unit_hash(p.sha) < self.failing else a for p, a in zip(asked, answers, strict=True)]
+
+    def read(self, asked, labels=("A", "B")):
+        return self._failures(asked, [Read(8 * u - 4, 0.9, len(asked)) for u in self._hashes(asked)])
+
+    def generate(self, asked, *, max_new_tokens, temperature=0.0, top_p=1.0, seeds=None):
+        said = ["A" if u < 0.4 else "B" if u < 0.8 else "neither" for u in self._hashes(asked)]
+        answers = [Generation(f"The better response is {w}", (1, 2), "stop", len(asked), new_tokens=2) for w in said]
+        return self._failures(asked, answers)
+
+
 @pytest.fixture
 def store(tmp_path, tiny):
     return open_store(tiny.name, "made", root=tmp_path)
+
+
+@pytest.fixture
+def knotty(monkeypatch):
+    """Pairs whose calls coincide within and across blocks: same texts under other ids, swapped, alike, one too long."""
+    monkeypatch.setattr(planning, "BLOCK_PAIRS", 4)
+    monkeypatch.setattr(answering, "BATCH_ROWS", 5)
+    texts = [(f"q{n % 4}", f"answer {n % 3}", f"reply {n % 5}") for n in range(9)]
+    texts += [(q, b, a) for q, a, b in texts[:3]] + [("q1", "same", "same"), ("", "", ""), ("q2", "x" * 3000, "y")]
+    return make_pairs(texts + texts[4:6])
 
 
 def test_every_expert_fills_its_rows_for_every_pair(tiny, sums):
@@ -55,10 +101,9 @@ def test_judging_again_finds_every_call_and_gives_the_same_table(tiny, sums, sto
 
 def test_a_run_that_lost_any_of_its_answers_ends_with_the_same_bits(tiny, sums, store):
     whole, _ = judged(sums, tiny, store)
-    files = sorted((store.folder / "calls").glob("*.parquet"))
-    for lost in (files[::2], files[1::2], files):
-        for file in lost:
-            file.unlink(missing_ok=True)
+    for lost in (slice(None, None, 2), slice(1, None, 2), slice(None)):
+        for file in sorted((store.folder / "calls").glob("*.parquet"))[lost]:
+            file.unlink()
         again, report = judged(sums, tiny, store)
         pd.testing.assert_frame_equal(whole[COMPARED], again[COMPARED], check_exact=True)
         assert report.made > 0
@@ -80,7 +125,7 @@ def test_a_batch_with_a_missing_row_is_computed_whole_and_only_that_row_is_kept(
 @pytest.mark.parametrize("judge", ["tiny", "embedded"])
 def test_judging_the_swapped_pairs_afresh_gives_the_swapped_table_to_the_last_bit(judge, request, sums):
     backbone = request.getfixturevalue(judge)
-    pairs = sums.tail(6) if judge == "embedded" else sums
+    pairs = sums.iloc[37:39] if judge == "embedded" else sums
     one, _ = judged(pairs, backbone)
     other, _ = judged(swap_pairs(pairs), backbone)
     back = swap_runs(other).sort_values(RUN_KEY).reset_index(drop=True)
@@ -94,8 +139,10 @@ def test_the_order_of_the_rows_of_a_pair_table_changes_nothing(tiny, sums):
 
 
 def test_a_pair_of_identical_responses_gives_opposite_runs_and_equal_pointwise_reads(tiny, embedded, sums):
-    for judge in (tiny, embedded):
-        runs, _ = judged(sums[sums["instruction"] == "Say yes."], judge)
+    alike = sums["instruction"] == "Say yes."
+    for judge, pairs in ((tiny, sums), (embedded, sums[alike])):
+        runs, _ = judged(pairs, judge)
+        runs = runs[runs["pair_id"].isin(sums.loc[alike, "pair_id"])]
         odds = runs.set_index(["protocol", "view"])["log_odds"]
         assert odds["direct", "ab"] == -odds["direct", "ba"]
         assert odds["pointwise", "a"] == odds["pointwise", "b"]
@@ -103,19 +150,130 @@ def test_a_pair_of_identical_responses_gives_opposite_runs_and_equal_pointwise_r
         assert said[0] == -said[1] or np.isnan(said).all()
 
 
+def test_whatever_answers_are_lost_the_run_that_goes_on_makes_the_same_batches(knotty, tmp_path):
+    store = open_store("touchy", "made", root=tmp_path)
+    expected, first = judged(knotty, Touchy(), store)
+    answers = [row for _, row in sorted(store.calls().items())]
+    for seed in range(8):
+        for file in (store.folder / "calls").glob("*.parquet"):
+            file.unlink()
+        kept = np.random.default_rng(seed).random(len(answers)) < (0.1, 0.5, 0.9)[seed % 3]
+        store.add_calls([row for row, keep in zip(answers, kept, strict=True) if keep])
+        again, report = judged(knotty, Touchy(), store)
+        pd.testing.assert_frame_equal(again[COMPARED], expected[COMPARED], check_exact=True)
+        assert (report.found, report.made) == (kept.sum(), first.distinct - kept.sum())
+        rows = [len(pd.read_parquet(file)) for file in (store.folder / "calls").glob("*.parquet")]
+        assert sum(rows) == len(store.calls()) == first.distinct  # nothing is kept twice
+
+
+def test_swapping_pairs_and_reordering_rows_leave_every_batch_as_it_was(knotty):
+    expected, _ = judged(knotty, Touchy())
+    other, _ = judged(swap_pairs(knotty).sample(frac=1, random_state=2), Touchy())
+    back = swap_runs(other).sort_values(RUN_KEY).reset_index(drop=True)
+    pd.testing.assert_frame_equal(expected[COMPARED], back[COMPARED], check_exact=True)
+
+
+def test_calls_that_failed_are_repaired_into_the_batches_they_belong_to(knotty, tmp_path):
+    expected, _ = judged(knotty, Touchy())
+    store = open_store("touchy", "made", root=tmp_path)
+    runs, report = judged(knotty, Touchy(failing=0.5), store)
+    failed = runs["status"] == "error"
+    assert failed.sum() == report.errors > 5 and len(store.calls()) < report.made == report.distinct
+    again, repaired = judged(knotty, Touchy(), store)
+    assert repaired.errors == 0 and repaired.found == len(store.calls()) - repaired.made
+    pd.testing.assert_frame_equal(again[COMPARED], expected[COMPARED], check_exact=True)
+
+
+def test_pairs_with_the_same_texts_under_other_ids_are_asked_once_and_answered_alike(knotty):
+    runs, report = judged(knotty, Touchy())
+    rows = runs.set_index(["pair_id", "protocol", "view"])["log_odds"]
+    for one, other in (("made/0004", "made/0015"), ("made/0005", "made/0016")):
+        assert rows[one].equals(rows[other])
+    assert rows["made/0000", "direct", "ab"] == -rows["made/0009", "direct", "ba"]  # the same pair, swapped
+    assert report.distinct < report.calls == 6 * len(knotty)
+
+
 def test_blocks_depend_on_texts_alone_and_hold_every_pair_once(sums):
     cut = list(blocks(sums))
     assert [len(block) for block in cut] == [BLOCK_PAIRS, len(sums) - BLOCK_PAIRS]
     again = list(blocks(swap_pairs(sums).sample(frac=1, random_state=3)))
     assert [[p.pair_id for p in block] for block in cut] == [[p.pair_id for p in block] for block in again]
-    long = make_pairs([(f"q{n}", "x" * 25_000, "y" * 5_000) for n in range(5)])
+    long = make_pairs([(f"q{n}", "x" * 24_000, "y" * 5_000) for n in range(5)])
     assert [len(block) for block in blocks(long)] == [2, 2, 1]
+
+
+# ---------------------------------------------------------------- rows
+
+
+ANSWERS = [
+    (Read(2.0, 0.9, 3), "ok", 2.0, 0.9),
+    (Read(0.0, 0.9, 3), "tie", 0.0, 0.9),
+    (Generation("The better response is A", (1,), "stop", 3), "ok", np.inf, np.nan),
+    (Generation("The better response is B", (1,), "stop", 3), "ok", -np.inf, np.nan),
+    (Generation("I cannot tell.", (1,), "stop", 3), "unparsed", np.nan, np.nan),
+    (Generation("The better response is A", (1,), "length", 3), "truncated", np.nan, np.nan),
+    (Failure("503"), "error", np.nan, np.nan),
+]
+
+
+@pytest.mark.parametrize("answer, status, odds, mass", ANSWERS)
+@pytest.mark.parametrize("view, sign", [("ab", 1), ("ba", -1), ("ab_BA", -1), ("ba_BA", 1)])
+def test_an_answer_becomes_a_row_toward_a_with_its_status(answer, status, odds, mass, view, sign, sums):
+    pair = next(sums.itertuples(index=False))
+    prompt = prompts.two_responses(pair, view, "direct", Key(pair.pair_id, "direct", view))
+    row = run_row(Call("read", prompt, parse=prompts.final_verdict), answer, "judge")
+    assert row["status"] == status and row["view"] == view and row["prompt_sha"] == prompt.sha
+    assert np.array_equal([row["log_odds"], row["label_mass"]], [sign * odds, mass], equal_nan=True)
+    assert row["text"] == getattr(answer, "text", getattr(answer, "reason", ""))
+
+
+def test_a_recorded_run_is_found_not_made(tiny, sums):
+    runs, _ = judged(sums.head(4), tiny)
+    _, report = judged(sums.head(4), ReplayBackbone(runs))
+    assert (report.found, report.made, report.prompt_tokens) == (24, 0, 0) and "24 found, 0 made" in str(report)
+
+
+def test_no_pairs_make_an_empty_run_table(tiny, sums):
+    runs, report = judged(sums.head(0), tiny)
+    assert list(runs.columns) == list(RUN_COLUMNS) and len(runs) == report.calls == 0
+
+
+# ---------------------------------------------------------------- run tables of more than one set of pairs
+
+
+def test_two_tables_with_the_same_ids_in_one_store_never_answer_for_each_other(tmp_path, sums):
+    mine, theirs = sums.head(6), sums.head(6).assign(response_a="Something else.")
+    stores = [open_store("touchy", "table", root=tmp_path) for _ in "12"]
+    runs = [judged(seal(pairs, store), Touchy(), store)[0] for pairs, store in zip((mine, theirs), stores, strict=True)]
+    for own, store in zip(runs, stores, strict=True):
+        pd.testing.assert_frame_equal(store.runs(SHORT.tag), own)
+    assert not runs[0]["log_odds"].equals(runs[1]["log_odds"])
+
+
+def test_judging_swapped_pairs_in_a_sealed_store_finds_the_answers_and_leaves_the_run_table_alone(tmp_path, sums):
+    store = open_store("touchy", "table", root=tmp_path)
+    pairs = seal(sums.head(6), store)
+    runs, _ = judged(pairs, Touchy(), store)
+    _, report = judged(pd.concat([swap_pairs(pairs.head(2)), pairs.tail(2)]), Touchy(), store)
+    assert report.made == 0
+    pd.testing.assert_frame_equal(store.runs(SHORT.tag), runs)
+
+
+def test_other_words_or_budgets_never_find_the_runs_of_these(monkeypatch):
+    words = prompts.TEMPLATES["direct"]
+    tags = [Settings().tag, Settings(max_new_tokens=49).tag]
+    monkeypatch.setitem(prompts.TEMPLATES, "direct", words._replace(question="Which one?"))
+    tags.append(Settings().tag)
+    monkeypatch.setattr(prompts, "SYSTEM", "You judge.")
+    tags.append(Settings().tag)
+    assert len(set(tags)) == 4
 
 
 # ---------------------------------------------------------------- what does not fit
 
 
-def test_both_responses_are_cut_at_one_length_in_every_protocol_and_counted(tiny):
+def test_both_responses_are_cut_at_one_length_in_every_protocol_and_counted(tiny, monkeypatch):
+    monkeypatch.setattr(judging, "LEAST_LABEL_MASS", 0.0)  # the tiny judge has little to say after long texts
     pairs = make_pairs(
         [("Which is longer?", "yes " * 900, "no " * 5), ("Short?", "a", "b"), ("Both?", "x " * 700, "y " * 700)]
     )
@@ -191,6 +349,10 @@ def test_a_cut_text_is_no_verdict_even_if_it_looks_like_one(tiny, sums):
 
 
 def test_bad_input_is_refused_before_anything_is_asked(tiny, sums):
+    with pytest.raises(ValueError, match="chain_of_thought takes .* of a context of 512 before any content, 400 of"):
+        judge_pairs(sums, tiny, BANK, settings=Settings(max_new_tokens=400), progress=False)
+    with pytest.raises(ValueError, match="max_new_tokens must be at least 1"):
+        Settings(max_new_tokens=0)
     with pytest.raises(ValueError, match="experts must be among direct"):
         judged(sums, tiny, bank=("direct", "astrology"))
     with pytest.raises(ValueError, match="must have exactly the columns"):
@@ -211,6 +373,18 @@ def test_progress_counts_pairs_and_tokens_and_foresees_the_end(tmp_path, monkeyp
     assert (state["pairs_done"], state["pairs"]) == (8, 10) and state["tokens_per_second"] > 0
     now = shown.state()
     assert now["seconds_left"] == pytest.approx(1000 / now["tokens_per_second"], rel=0.2)
+
+
+def test_a_progress_file_that_cannot_be_written_is_refused_at_once_and_never_ends_a_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("BAER_PROGRESS", str(tmp_path / "missing" / "progress.json"))
+    with pytest.raises(FileNotFoundError, match="missing"):
+        Progress(10, 100.0)
+    monkeypatch.setenv("BAER_PROGRESS", str(tmp_path / "progress.json"))
+    shown = Progress(10, 100.0)
+    assert json.loads((tmp_path / "progress.json").read_text())["pairs_done"] == 0
+    monkeypatch.setattr(shown, "_file", str(tmp_path / "gone" / "progress.json"))
+    shown.update(3, 25.0, 1000)
+    assert shown.done == 3
 
 
 def test_a_silent_run_prints_nothing(tiny, sums, capfd):

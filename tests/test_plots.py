@@ -151,6 +151,13 @@ def test_no_figure_is_left_open_in_a_window(bank, name):
     assert pyplot.get_fignums() == []
 
 
+def test_a_figure_of_one_row_clips_no_text(bank):
+    for figure in (plots.position_preference(first_counts(silent(bank))), plots.status_bars(bank.runs[:1])):
+        figure.draw_without_rendering()
+        drawn = figure.get_tightbbox(FigureCanvasAgg(figure).get_renderer())
+        assert min(drawn.x0, drawn.y0) > -0.02 and (drawn.max < figure.get_size_inches() + 0.02).all()
+
+
 def test_one_pair_is_enough_for_every_figure_of_evidence(bank):
     one = summarize(bank.L[:1], EXPERTS)
     for draw in (plots.instability_against_confidence, plots.shrinkage):

@@ -79,6 +79,13 @@ CASES = [
     ("Both are good.", None),
     ("The better response is Response C.", None),
     ("The better response is Response AB.", None),
+    ("The better response is Response A/B.", None),
+    ("The better response is A & B", None),
+    ("The better response is Response A or Response B.", None),
+    ("The better response is neither A nor B.", None),
+    ("The better response is Response A, not Response B.", "A"),
+    ("The better response is Response A.\nThe better response is", None),
+    ("The better response is Response A.\nThe better response is Response A.", "A"),
 ]
 
 

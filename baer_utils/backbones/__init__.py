@@ -31,7 +31,7 @@ def open_backbone(text: str) -> Backbone:
         from baer_utils.backbones.local import TransformersBackbone
 
         return TransformersBackbone(ensure_model(), label=NAME, revision=REVISION, **_options(text))
-    if kind == "hf" and rest:
+    if kind == "hf" and rest.partition("?")[0]:
         from baer_utils.backbones.local import TransformersBackbone
 
         return TransformersBackbone(rest.partition("?")[0], **_options(text))

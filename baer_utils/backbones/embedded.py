@@ -27,7 +27,7 @@ def ensure_model() -> Path:
 
     Returns
     -------
-    ``data/models/smollm2-135m`` of the repository, or of the folder that BAER_MODELS names.
+    ``data/models/smollm2-135m-<revision>`` of the repository, or of the folder that BAER_MODELS names.
 
     Raises
     ------

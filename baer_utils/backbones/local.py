@@ -16,11 +16,15 @@ import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
-from baer_utils.backbones.base import Generation, Likelihood, Read
+from baer_utils.backbones.base import Failure, Generation, Likelihood, Read
 from baer_utils.backbones.rendering import Renderer
 from baer_utils.prompts import LABELS, Prompt
 
+DTYPES = ("float32", "bfloat16", "float16")
+UNSTATED_CONTEXT = 2048  # tokens, for a model that names no limit (ALiBi, state spaces): what such models trained on
+DIGEST_WHOLE = 2**28  # bytes up to which a model's file is read whole for its name
 BATCH_TOKENS = 8192  # padded tokens of one forward pass: bounds memory, and never depends on what was computed before
+OVERFLOW = Failure("the judge's log-odds must be a number; they overflowed. Use dtype=float32 or dtype=bfloat16.")
 
 
 class TransformersBackbone:
@@ -38,6 +42,8 @@ class TransformersBackbone:
 
     def __init__(self, model: str | Path, *, dtype: str | None = None, device: str | None = None,
                  thinking: bool = False, label: str | None = None, revision: str | None = None):  # fmt: skip
+        if dtype not in (None, *DTYPES):
+            raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, or left out; it is {dtype!r}.")
         self._source = _source(model)
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self.tokenizer = AutoTokenizer.from_pretrained(**self._source)
@@ -46,7 +52,7 @@ class TransformersBackbone:
             "float32" if self.device == "cpu" else str(config.dtype or "float32").removeprefix("torch.")
         )
         self._renderer = Renderer(self.tokenizer, thinking=thinking)
-        self.context = int(config.get_text_config().max_position_embeddings)
+        self.context = _context(config.get_text_config(), self.tokenizer)
         revision = revision or getattr(config, "_commit_hash", None) or _digest(Path(model))
         self.name = f"{label or f'hf:{model}'}@{revision}?dtype={self.dtype}&thinking={str(thinking).lower()}"
 
@@ -83,11 +89,14 @@ class TransformersBackbone:
         return found
 
     @torch.inference_mode()
-    def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read]:
-        """Log-odds of label 0 against label 1 at the next token of each prompt, and the mass of both."""
+    def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read | Failure]:
+        """Log-odds of label 0 against label 1 at the next token of each prompt, and the mass of both.
+
+        A model whose numbers overflow (float16, mostly) has given no answer: a Failure, so that it is never kept.
+        """
         first, second = self.label_ids(labels)
         rows = [self.render(prompt) for prompt in prompts]
-        reads: list[Read | None] = [None] * len(rows)
+        reads: list[Read | Failure | None] = [None] * len(rows)
         for batch in _batches([len(row) for row in rows]):
             start = time.perf_counter()
             logits = self._forward([rows[n] for n in batch], keep=1)[:, -1].float()
@@ -95,7 +104,7 @@ class TransformersBackbone:
             mass = (logits[:, first + second].logsumexp(1) - logits.logsumexp(1)).exp().clamp(max=1.0)
             seconds = (time.perf_counter() - start) / len(batch)
             for n, o, m in zip(batch, odds.tolist(), mass.tolist(), strict=True):
-                reads[n] = Read(o, m, len(rows[n]), seconds=seconds)
+                reads[n] = Read(o, m, len(rows[n]), seconds=seconds) if np.isfinite(o) and np.isfinite(m) else OVERFLOW
         return reads
 
     @torch.inference_mode()
@@ -209,15 +218,27 @@ def _source(model: str | Path) -> dict:
     return {"pretrained_model_name_or_path": str(model)}
 
 
+def _context(config, tokenizer) -> int:
+    """Most tokens a model can take: what its config says, else its tokenizer, else `UNSTATED_CONTEXT`."""
+    stated = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
+    return int(stated) if stated and stated < 10**9 else UNSTATED_CONTEXT  # "none" is 10**30 in a tokenizer
+
+
 def _digest(path: Path) -> str:
-    """Twelve hex digits of a model's files: names, sizes, and the first and last MiB of each."""
+    """Twelve hex digits of a model's files: names, sizes, small files whole, of large ones 64 KiB in every MiB.
+
+    A layer that was trained on changes all over, so it is seen; one byte changed by hand in a large file may not be.
+    """
     files = [path] if path.is_file() else sorted(f for f in path.iterdir() if f.is_file())
     total = hashlib.sha256()
     for file in files:
         size = file.stat().st_size
         total.update(f"{file.name}|{size}|".encode())
         with file.open("rb") as handle:
-            total.update(handle.read(2**20))
-            handle.seek(max(0, size - 2**20))
-            total.update(handle.read())
+            if size <= DIGEST_WHOLE:
+                total.update(handle.read())
+                continue
+            for start in (*range(0, size, 2**20), size - 2**16):
+                handle.seek(start)
+                total.update(handle.read(2**16))
     return total.hexdigest()[:12]

@@ -69,7 +69,12 @@ class Prefixes:
         held = torch.tensor([[0] * (width - length) + [1] * length for length in lengths], device=device)
         ends["attention_mask"] = torch.cat([held, ends["attention_mask"]], 1)
         ends["position_ids"] = ends["position_ids"] + torch.tensor(lengths, device=device)[:, None]
-        return Batch(ends, self._cache([self._held.get(tuple(row[:length])) for row, length in zip(rows, lengths, strict=True)], width))
+        return Batch(
+            ends,
+            self._cache(
+                [self._held.get(tuple(row[:length])) for row, length in zip(rows, lengths, strict=True)], width
+            ),
+        )
 
     def _cache(self, held: list, width: int) -> DynamicCache:
         some = next(layers for layers in held if layers is not None)

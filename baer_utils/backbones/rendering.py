@@ -8,12 +8,17 @@ and the ids are concatenated: a response that spells ``<|im_end|>`` stays six ha
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from functools import lru_cache
+
+from jinja2 import TemplateError
 
 from baer_utils.prompts import Prompt
 
-DATE = "26 Jul 2024"  # some templates print today's date unless told one, and outputs would change between days
+TODAY = datetime(2024, 7, 26)  # what templates that print today's date are told: outputs would change between days
+_NOW = re.compile(r"""strftime_now\(\s*(['"])(.*?)\1\s*\)""")
 _MARK = "\ue000{}\ue001"
+_REMEDY = "Give a model with another template, or take the template out of its tokenizer: it then gets plain text."
 
 
 class Renderer:
@@ -29,12 +34,10 @@ class Renderer:
         self.tokenizer = tokenizer
         self.thinking = thinking
         # control words that are not flagged special (a thinking tag, say) would survive `split_special_tokens`
-        words = [
-            t.content for t in tokenizer.added_tokens_decoder.values() if not t.special and len(t.content.strip()) > 1
-        ]
-        self._words = (
-            re.compile("|".join(re.escape(w) for w in sorted(words, key=len, reverse=True))) if words else None
-        )
+        control = {n: t for n, t in tokenizer.added_tokens_decoder.items() if t.special or len(t.content.strip()) > 1}
+        words = sorted((t.content for t in control.values() if not t.special), key=len, reverse=True)
+        self._control = frozenset(control) - {tokenizer.unk_token_id}
+        self._words = re.compile("|".join(map(re.escape, words))) if words else None
         self._frame = lru_cache(maxsize=4096)(self._render_frame)
         self._trusted = lru_cache(maxsize=4096)(self._trusted_ids)
 
@@ -51,13 +54,24 @@ class Renderer:
         return ids + list(prompt.continue_ids or ()) + list(self._trusted(prompt.stub))
 
     def untrusted_ids(self, text: str) -> list[int]:
-        """Token ids of somebody else's text; no control token can come out of it."""
-        pieces = [text]
+        """Token ids of somebody else's text; no control token can come out of it.
+
+        Half a surrogate pair, which no tokenizer takes, becomes a question mark. A piece that still yields a control
+        token (a tokenizer may find one in other spellings of it) is read character by character.
+        """
+        pieces = [text.encode("utf-8", "replace").decode()]
         if self._words is not None:
-            cuts = [0, *(match.start() + 1 for match in self._words.finditer(text)), len(text)]
-            pieces = [text[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
-        encoded = self.tokenizer(pieces, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-        return [token for piece in encoded for token in piece]
+            cuts = [0, *(match.start() + 1 for match in self._words.finditer(pieces[0])), len(pieces[0])]
+            pieces = [pieces[0][start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
+        ids: list[int] = []
+        for piece, found in zip(pieces, self._plain(pieces), strict=True):
+            if not self._control.isdisjoint(found):
+                found = [token for one in self._plain(list(piece)) for token in one if token not in self._control]
+            ids += found
+        return ids
+
+    def _plain(self, pieces: list[str]) -> list[list[int]]:
+        return self.tokenizer(pieces, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
     def _trusted_ids(self, text: str) -> tuple[int, ...]:
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"]) if text else ()
@@ -70,20 +84,41 @@ class Renderer:
                 messages.append({"role": role, "content": ""})
             messages[-1]["content"] += _MARK.format(holes) if text is None else text
             holes += text is None
-        pieces = re.split(_MARK.format(r"\d+"), self._template(messages))
-        if len(pieces) != holes + 1:
+        # with a group, split returns the numbers of the placeholders between the pieces
+        pieces = re.split(_MARK.format(r"(\d+)"), self._conversation(messages))
+        if pieces[1::2] != [str(n) for n in range(holes)]:
             raise ValueError(
-                f"a chat template must show every piece of content once; it showed {len(pieces) - 1} of {holes}. "
-                "Give a model whose template keeps system and user content as it is."
+                f"a chat template must show every piece of content once, in order; of {holes} it showed "
+                f"{', '.join(pieces[1::2]) or 'none'}. {_REMEDY}"
             )
-        frame = [self._trusted(piece) for piece in pieces]
+        frame = [self._trusted(piece) for piece in pieces[::2]]
         if self.tokenizer.chat_template is None and self.tokenizer.bos_token_id is not None:
-            frame[0] = (*self.tokenizer("", add_special_tokens=True)["input_ids"], *frame[0])
+            first = self.tokenizer("", add_special_tokens=True)["input_ids"][:1]
+            frame[0] = (*(token for token in first if token == self.tokenizer.bos_token_id), *frame[0])
         return frame
 
-    def _template(self, messages: list[dict[str, str]]) -> str:
+    def _conversation(self, messages: list[dict[str, str]]) -> str:
+        """The template around the messages; a model without a system role gets that text at the head of the user's."""
         if self.tokenizer.chat_template is None:
             return "\n\n".join(message["content"] for message in messages) + "\n\n"
+        attempts = [messages]
+        if messages[0]["role"] == "system" and len(messages) > 1:
+            joined = f"{messages[0]['content']}\n\n{messages[1]['content']}"
+            attempts.append([{**messages[1], "content": joined}, *messages[2:]])
+        for attempt in attempts:
+            try:
+                text = self._template(attempt)
+            except TemplateError as error:
+                reason = f"it says: {error}"
+                continue
+            if all(message["content"].strip() in text for message in attempt):
+                return text
+            reason = "it leaves some out or changes it"
+        raise ValueError(f"a chat template must show system and user content as it is; {reason}. {_REMEDY}")
+
+    def _template(self, messages: list[dict[str, str]]) -> str:
+        template = _NOW.sub(lambda call: repr(TODAY.strftime(call[2])), self.tokenizer.get_chat_template())
         return self.tokenizer.apply_chat_template(
-            messages, tokenize=False, add_generation_prompt=True, enable_thinking=self.thinking, date_string=DATE
-        )
+            messages, chat_template=template, tokenize=False, add_generation_prompt=True,
+            enable_thinking=self.thinking, date_string=TODAY.strftime("%d %b %Y"),
+        )  # fmt: skip

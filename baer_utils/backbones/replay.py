@@ -23,7 +23,7 @@ class ReplayBackbone:
 
     Parameters
     ----------
-    runs : run table, checked; one backbone.
+    runs : run table, checked; of one backbone.
     name : how the backbone is called, by default ``replay:`` and the recorded judge's short name.
     """
 
@@ -31,7 +31,10 @@ class ReplayBackbone:
 
     def __init__(self, runs: pd.DataFrame, name: str | None = None):
         table = check_runs(runs)
-        self.name = name or f"replay:{table['backbone'].iloc[0].partition('@')[0]}"
+        judges = table["backbone"].unique()
+        if len(judges) != 1:
+            raise ValueError(f"a record must be of one judge; it has {', '.join(judges) or 'no rows'}. Choose one.")
+        self.name = name or f"replay:{judges[0].partition('@')[0]}"
         self._rows = {tuple(row[column] for column in RUN_KEY): row for row in table.to_dict("records")}
 
     def render(self, prompt: Prompt) -> list[int]:
@@ -48,8 +51,24 @@ class ReplayBackbone:
 
     def generate(self, prompts: Sequence[Prompt], *, max_new_tokens: int, temperature: float = 0.0, top_p: float = 1.0,
                  seeds: Sequence[int] | None = None) -> list[Generation | Failure]:  # fmt: skip
-        """Recorded texts; token ids were not recorded and are empty."""
-        return [self._answer(prompt, _as_generation) for prompt in prompts]
+        """Recorded texts; token ids were not recorded and are empty.
+
+        Raises
+        ------
+        ValueError : where another budget would have given another text: one cut shorter, or one not cut yet.
+        """
+        answers = [self._answer(prompt, _as_generation) for prompt in prompts]
+        for prompt, answer in zip(prompts, answers, strict=True):
+            if isinstance(answer, Failure):
+                continue
+            cut, wrote = answer.finish_reason == "length", answer.new_tokens
+            if wrote != max_new_tokens if cut else wrote >= max_new_tokens:
+                raise ValueError(
+                    f"{self.name} must be asked with the budget it recorded; for {prompt.key} it recorded {wrote} "
+                    f"tokens, {'cut there' if cut else 'ended there'}, and max_new_tokens is now {max_new_tokens}. "
+                    "Use the recorded settings, or judge live."
+                )
+        return answers
 
     def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Likelihood | Failure]:
         """Recorded log-likelihoods."""
@@ -58,7 +77,7 @@ class ReplayBackbone:
     def _answer(self, prompt: Prompt, build):
         row = self._rows.get(tuple(prompt.key))
         if row is None:
-            raise KeyError(
+            raise ValueError(
                 f"{self.name} must have recorded every prompt it is asked; it has none for {prompt.key}. "
                 "Use the live judge (BACKBONE=smollm2-135m), or fewer pairs and protocols."
             )

@@ -132,7 +132,7 @@ def run_name(parameters: dict[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()[:8]
     parts = [str(parameters[name]) for name in ("BENCHMARK", "BACKBONE") if name in parameters]
     parts += [f"n{parameters['N_PAIRS'] or 'all'}"] if "N_PAIRS" in parameters else []
-    return "-".join([re.sub(r"[^A-Za-z0-9_.]+", "_", part)[:40].strip("._") for part in parts] + [digest])
+    return "-".join([re.sub(r"[^A-Za-z0-9_.-]+", "_", part)[:40].strip("._") for part in parts] + [digest])
 
 
 def _run_one(run: Run, notebook: Notebook, values: dict[str, Any], label: str, stream: TextIO) -> None:

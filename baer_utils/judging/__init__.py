@@ -44,7 +44,8 @@ def judge_pairs(
     pairs : pair table; labels are not looked at.
     backbone : the judge.
     experts : names in `protocols.PROTOCOLS`.
-    store : where answers are kept and looked up; None keeps nothing.
+    store : where answers are kept and looked up; None keeps nothing. A sealed store keeps answers to any pair, but a
+        run table of its own pairs only: swapped or edited pairs never replace their rows.
     settings : decoding budgets.
     progress : show where the run stands.
     stop_below, stop_cut_above : after the first block, give up where a protocol's share of parsed verdicts is below, or
@@ -75,9 +76,11 @@ def judge_pairs(
     runs = check_runs(pd.DataFrame(bank.rows, columns=list(RUN_COLUMNS)).sort_values(RUN_KEY))
     report = bank.report
     report.pairs, report.runs, report.seconds = len(pairs), len(runs), time.perf_counter() - start
+    report.errors = int((runs["status"] == "error").sum())
+    report.low_mass = int((runs["label_mass"] < LEAST_LABEL_MASS).sum())
     report.warnings = [short.sentence for short in shortfalls(bank.rows) if short.share > WORTH_A_WARNING]
     if store is not None:
-        store.write_runs(runs, bank.settings.tag)
+        store.write_runs(runs[runs["pair_id"].isin(store.own_ids(pairs))], bank.settings.tag)
         store.compact()
     return runs, report
 
@@ -137,10 +140,7 @@ class _Bank:
 
     def _record(self, calls: list[Call], answers: list[Answer]) -> None:
         for call, answer in zip(calls, answers, strict=True):
-            row = run_row(call, answer, self._name)
-            self.report.errors += row["status"] == "error"
-            self.report.low_mass += row["label_mass"] < LEAST_LABEL_MASS
-            self.rows.append(row)
+            self.rows.append(run_row(call, answer, self._name))
 
     def refuse(self) -> None:
         """Drop protocols whose labels the judge hardly ever says, by the median of the first block."""

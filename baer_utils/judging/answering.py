@@ -19,7 +19,8 @@ class Answering:
     """Answers calls, each distinct one once.
 
     Which calls share a batch depends on the plan alone, never on what the store has: a batch that is not there whole is
-    computed whole, and only the answers that were missing are kept.
+    computed whole, and only the answers that were missing are kept. An answer found keeps the bits it was made with,
+    also where another plan made it (fewer pairs, another bank).
 
     Parameters
     ----------
@@ -57,15 +58,16 @@ class Answering:
 
     def _batch(self, batch: dict[str, Call]) -> None:
         missing = [key for key in batch if key not in self._stored]
+        made = missing if self._backbone.context else []  # a record is found, never made
         self._report.distinct += len(batch)
-        self._report.found += len(batch) - len(missing)
-        self._report.made += len(missing)
+        self._report.found += len(batch) - len(made)
+        self._report.made += len(made)
         self._answers.update({key: _from_row(self._stored[key]) for key in batch if key in self._stored})
         if not missing:
             return
         computed = dict(zip(batch, ask(self._backbone, list(batch.values())), strict=True))
         self._answers.update({key: computed[key] for key in missing})
-        kept = [key for key in missing if not isinstance(computed[key], Failure)]
+        kept = [key for key in made if not isinstance(computed[key], Failure)]
         for key in kept:
             for name in ("prompt_tokens", "cached_tokens", "new_tokens"):
                 setattr(self._report, name, getattr(self._report, name) + getattr(computed[key], name))

@@ -58,11 +58,25 @@ class ResponseLimit:
     backbone : the judge.
     experts : protocols of the run.
     settings : decoding budgets of the run.
+
+    Raises
+    ------
+    ValueError : when templates and budgets alone leave fewer than `LEAST_RESPONSE` tokens for each response.
     """
 
     def __init__(self, backbone: Backbone, experts: Sequence[str], settings: Settings):
         self._backbone = backbone
-        self._overhead = max(_longest_empty(backbone, name, settings) for name in experts) if backbone.context else 0
+        self._room = None  # tokens for instruction and responses; None where nothing is rendered
+        if backbone.context:
+            longest = {name: _longest_empty(backbone, name, settings) for name in experts}
+            self._room = backbone.context - max(longest.values())
+            if self._room < 2 * LEAST_RESPONSE:
+                name = max(longest, key=longest.get)
+                raise ValueError(
+                    f"the prompts must leave at least {LEAST_RESPONSE} tokens for each response; {name} takes "
+                    f"{longest[name]} of a context of {backbone.context} before any content, {settings.max_new_tokens} "
+                    "of them for its answer. Give a smaller budget, or use a judge with more context."
+                )
 
     def cut(self, pair) -> tuple[int | None, int]:
         """Tokens to keep of each response (None: all) and how many of the two are cut.
@@ -71,12 +85,11 @@ class ResponseLimit:
         ------
         ValueError : when the instruction leaves fewer than `LEAST_RESPONSE` tokens for each response.
         """
-        texts = (pair.instruction, pair.response_a, pair.response_b)
-        room = self._backbone.context - self._overhead
-        if not self._backbone.context or sum(len(text.encode("utf-8", "replace")) for text in texts) <= room // 2:
+        if self._room is None:
             return None, 0
+        texts = (pair.instruction, pair.response_a, pair.response_b)
         instruction, *responses = (self._backbone.count(text) for text in texts)
-        limit = (room - instruction) // 2
+        limit = (self._room - instruction) // 2
         if limit < LEAST_RESPONSE:
             raise ValueError(
                 f"the instruction must leave at least {LEAST_RESPONSE} tokens for each response; it has {instruction} "

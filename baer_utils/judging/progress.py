@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -35,6 +36,8 @@ class Progress:
         self._file = os.environ.get("BAER_PROGRESS") if show else None
         self._bar = tqdm(total=pairs, unit="pair", leave=False) if show and not self._file and _watched() else None
         self._lines = show and not self._file and self._bar is None and not _in_kernel()
+        if self._file:
+            self._write()  # a place that cannot be written is an error now, not after hours
 
     def update(self, pairs: int, work: float, tokens: int) -> None:
         """Count `pairs` finished, the work in them, and the tokens newly computed for them (0: all were found)."""
@@ -50,12 +53,16 @@ class Progress:
             left = "" if state["seconds_left"] is None else f", {state['seconds_left']:.0f} s left"
             self._bar.set_postfix_str(f"{state['tokens_per_second']:.0f} tokens/s{left}")
         elif self._file:
-            scratch = Path(f"{self._file}.part")
-            scratch.write_text(json.dumps(state))
-            scratch.replace(self._file)
+            with contextlib.suppress(OSError):  # a full disk must not end the run for the sake of its progress
+                self._write()
         elif self._lines and time.monotonic() - self._last > EVERY_SECONDS:
             self._last = time.monotonic()
             print(f"{self.done} of {self.pairs} pairs, {state['tokens_per_second']:.0f} tokens/s", file=sys.stderr)
+
+    def _write(self) -> None:
+        scratch = Path(f"{self._file}.part")
+        scratch.write_text(json.dumps(self.state()))
+        scratch.replace(self._file)
 
     def state(self) -> dict:
         """pairs_done, pairs, tokens_per_second, seconds_left (None before anything was computed)."""

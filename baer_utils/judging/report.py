@@ -12,8 +12,10 @@ WORTH_A_WARNING = 0.2  # share of generations cut by their budget, or of verdict
 class JudgingReport:
     """What a run of `judge_pairs` did, in counts; printing it gives one paragraph.
 
-    `calls` are planned calls, `distinct` those with a key of their own, `found` of these in the store, `made` now;
-    tokens are of the calls made now; `refused` maps a protocol to the reason, `warnings` are sentences worth reading.
+    `calls` are planned calls, `distinct` those with a key of their own, `found` of these in the store or in a record,
+    `made` now; tokens are of the calls made now. `errors` counts rows without an answer: a pair that does not fit, or a
+    failed call, ends its protocol there, and later calls are not planned. `low_mass` counts reads under 1 %. `refused`
+    maps a protocol to the reason (its rows are left out, its calls were made), `warnings` are sentences worth reading.
     """
 
     pairs: int = 0

@@ -133,7 +133,7 @@ def position_preference(picked_first: pd.DataFrame) -> BookFigure:
     ----------
     picked_first : frame indexed by expert, columns ``sum`` (verdicts for the first) and ``size`` (verdicts).
     """
-    figure, (ax,) = new_figure(1.4 + 0.4 * max(1, len(picked_first)))
+    figure, (ax,) = new_figure(1.4 + 0.4 * max(2, len(picked_first)))
     for place, (name, row) in enumerate(picked_first.iterrows()):
         colour, mark = style(name)
         low, high = wilson_interval(row["sum"], row["size"])

@@ -7,8 +7,11 @@ import re
 from baer_utils.prompts.words import VERDICT_MARKER
 
 _SCORE_B = re.compile(r"(?m)^\W*Response B\W{1,4}(\d)(?:\s*/\s*(?:9|10))?\b(?!\.\d)")
-# the marker, then a letter that ends the line or is followed by "is" or "because": "... is A clear one" names nobody
-_VERDICT = re.compile(r"(?i:better response is)\W{1,6}(?:(?i:response)\W{1,3})?\(?([AB])\b(?!\s+(?!is\b|because\b)\w)")
+# the marker, then a letter that ends the line or is followed by "is" or "because": "... is A clear one" names nobody,
+# nor does "A/B" or "A & B"
+_VERDICT = re.compile(
+    r"(?i:better response is)\W{1,6}(?:(?i:response)\W{1,3})?\(?([AB])\b(?!\s*[/&|+])(?!\s+(?!is\b|because\b)\w)"
+)
 
 
 def final_verdict(text: str) -> str | None:
@@ -24,7 +27,7 @@ def final_verdict(text: str) -> str | None:
         return None
     last = len(marked) - 1 - marked[::-1].index(True)
     named = set(_VERDICT.findall(lines[last]))
-    if last and marked[last - 1]:
+    if named and last and marked[last - 1]:
         named |= set(_VERDICT.findall(lines[last - 1]))
     return named.pop() if len(named) == 1 else None
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from dataclasses import asdict, dataclass
 
 from baer_utils.backbones.base import Failure, Generation, Likelihood, Read
-from baer_utils.prompts import LABEL_SIGN, LABELS, Prompt
+from baer_utils.prompts import LABEL_SIGN, LABELS, SYSTEM, TEMPLATES, Prompt
 
 Answer = Read | Generation | Likelihood | Failure
 
@@ -34,10 +34,20 @@ class Settings:
     temperature: float = 0.7
     top_p: float = 0.95
 
+    def __post_init__(self):
+        for name, value in asdict(self).items():
+            if name not in ("temperature", "top_p") and value < 1:
+                raise ValueError(f"{name} must be at least 1; it is {value}. Give texts some room.")
+        if self.temperature <= 0 or not 0 < self.top_p <= 1:
+            raise ValueError(
+                f"sampling needs a temperature above 0 and a top_p in (0, 1]; they are {self.temperature} and {self.top_p}."
+            )
+
     @property
     def tag(self) -> str:
-        """Eight hex digits that name these settings in the store."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
+        """Eight hex digits that name these settings, and the words of all prompts, in the store."""
+        named = json.dumps([asdict(self), SYSTEM, TEMPLATES], sort_keys=True)
+        return hashlib.sha256(named.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
