@@ -128,8 +128,15 @@ def test_the_seed_of_a_trial_follows_the_prompt_and_no_two_trials_share_it(numbe
 
 
 def test_settings_that_differ_have_names_that_differ():
-    tags = {dataclasses.replace(Settings(), **{f.name: 3}).tag for f in dataclasses.fields(Settings)}
+    other = {f.name: 0.5 if f.type == "float" else 3 for f in dataclasses.fields(Settings)}
+    tags = {dataclasses.replace(Settings(), **{name: value}).tag for name, value in other.items()}
     assert len(tags | {Settings().tag}) == 1 + len(dataclasses.fields(Settings))
+
+
+@pytest.mark.parametrize("wrong", [{"max_new_tokens": 0}, {"trials": 0}, {"temperature": 0.0}, {"top_p": 1.5}])
+def test_settings_without_room_or_chance_are_refused(wrong):
+    with pytest.raises(ValueError, match="must be at least 1|sampling needs"):
+        Settings(**wrong)
 
 
 # ---------------------------------------------------------------- rows

@@ -74,6 +74,12 @@ class Backbone(Protocol):
     def count(self, text: str) -> int:
         """Tokens of an untrusted text."""
 
+    def share(self, prompts: Sequence[Prompt]) -> None:
+        """Compute once what several of these prompts begin with, and forget what was shared before.
+
+        It changes what later calls cost; what they answer, by less than 1e-4 in float32. A judge that cannot, need not.
+        """
+
     def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read]:
         """One constrained token per prompt."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
 from baer_utils.backbones.base import Failure, Generation, Likelihood, Read
+from baer_utils.backbones.prefixes import Prefixes, padded
 from baer_utils.backbones.rendering import Renderer
 from baer_utils.prompts import LABELS, Prompt
 
@@ -24,6 +26,7 @@ DTYPES = ("float32", "bfloat16", "float16")
 UNSTATED_CONTEXT = 2048  # tokens, for a model that names no limit (ALiBi, state spaces): what such models trained on
 DIGEST_WHOLE = 2**28  # bytes up to which a model's file is read whole for its name
 BATCH_TOKENS = 8192  # padded tokens of one forward pass: bounds memory, and never depends on what was computed before
+HELD_TOKENS = 4 * BATCH_TOKENS  # the same with what is held of the prompts' beginnings, whose keys must be copied
 OVERFLOW = Failure("the judge's log-odds must be a number; they overflowed. Use dtype=float32 or dtype=bfloat16.")
 
 
@@ -68,6 +71,18 @@ class TransformersBackbone:
         stops = set(eos) if isinstance(eos, list) else {eos}
         return (stops | {self.tokenizer.eos_token_id}) - {None}
 
+    @cached_property
+    def _prefixes(self) -> Prefixes:
+        return Prefixes(self.model, _batches)
+
+    @torch.inference_mode()
+    def share(self, prompts: Sequence[Prompt]) -> None:
+        """Hold the keys and values of every content that at least two different calls begin with."""
+        rendered = [(*self._renderer.ids_and_content(prompt), prompt.key.trial) for prompt in prompts]
+        different = {(tuple(ids), content, trial) for ids, content, trial in rendered}
+        uses = Counter(ids[:content] for ids, content, _ in different)
+        self._prefixes.hold(beginning for beginning, count in uses.items() if count > 1)
+
     def render(self, prompt: Prompt) -> list[int]:
         """Token ids of a prompt."""
         return self._renderer.ids(prompt)
@@ -95,16 +110,18 @@ class TransformersBackbone:
         A model whose numbers overflow (float16, mostly) has given no answer: a Failure, so that it is never kept.
         """
         first, second = self.label_ids(labels)
-        rows = [self.render(prompt) for prompt in prompts]
-        reads: list[Read | Failure | None] = [None] * len(rows)
-        for batch in _batches([len(row) for row in rows]):
+        asked = _Asked(self._renderer, self._prefixes, prompts)
+        reads: list[Read | Failure | None] = [None] * len(prompts)
+        for batch in asked.batches():
             start = time.perf_counter()
-            logits = self._forward([rows[n] for n in batch], keep=1)[:, -1].float()
+            behind = asked.inputs(batch)
+            logits = self.model(**behind.inputs, cache=behind.cache, logits_to_keep=1).logits[:, -1].float()
             odds = logits[:, first].logsumexp(1) - logits[:, second].logsumexp(1)
             mass = (logits[:, first + second].logsumexp(1) - logits.logsumexp(1)).exp().clamp(max=1.0)
             seconds = (time.perf_counter() - start) / len(batch)
             for n, o, m in zip(batch, odds.tolist(), mass.tolist(), strict=True):
-                reads[n] = Read(o, m, len(rows[n]), seconds=seconds) if np.isfinite(o) and np.isfinite(m) else OVERFLOW
+                read = Read(o, m, len(asked.rows[n]), asked.cached(n), seconds=seconds)
+                reads[n] = read if np.isfinite(o) and np.isfinite(m) else OVERFLOW
         return reads
 
     @torch.inference_mode()
@@ -113,16 +130,16 @@ class TransformersBackbone:
         """New text for each prompt; rows that end leave the batch, so the others do not wait."""
         if temperature > 0 and seeds is None:
             raise ValueError("sampling (temperature > 0) needs one seed per prompt; seeds is None. Hash the prompts.")
-        rows = [self.render(prompt) for prompt in prompts]
-        out: list[Generation | None] = [None] * len(rows)
-        for batch in _batches([len(row) + max_new_tokens for row in rows]):
+        asked = _Asked(self._renderer, self._prefixes, prompts)
+        out: list[Generation | None] = [None] * len(prompts)
+        for batch in asked.batches(max_new_tokens):
             start = time.perf_counter()
             draws = [np.random.Generator(np.random.Philox(seeds[n])) if temperature > 0 else None for n in batch]
-            texts = self._decode([rows[n] for n in batch], max_new_tokens, temperature, top_p, draws)
+            texts = self._decode(asked.inputs(batch), max_new_tokens, temperature, top_p, draws)
             seconds = (time.perf_counter() - start) / len(batch)
             for n, (ids, reason) in zip(batch, texts, strict=True):
-                text = self.tokenizer.decode(ids, skip_special_tokens=True)
-                out[n] = Generation(text, tuple(ids), reason, len(rows[n]), new_tokens=len(ids), seconds=seconds)
+                text, tokens = self.tokenizer.decode(ids, skip_special_tokens=True), len(asked.rows[n])
+                out[n] = Generation(text, tuple(ids), reason, tokens, asked.cached(n), len(ids), seconds)
         return out
 
     @torch.inference_mode()
@@ -135,28 +152,20 @@ class TransformersBackbone:
         for batch in _batches([len(h) + len(t) for h, t in zip(heads, tails, strict=True)]):
             start = time.perf_counter()
             keep = max(len(tails[n]) for n in batch) + 1
-            logits = self._forward([heads[n] + tails[n] for n in batch], keep=keep)
+            inputs = padded([heads[n] + tails[n] for n in batch], self.device)
+            logits = self.model(**inputs, logits_to_keep=keep, use_cache=False).logits
             sums = [_log_likelihood(row, tails[n]) for row, n in zip(logits, batch, strict=True)]
             seconds = (time.perf_counter() - start) / len(batch)
             for n, total in zip(batch, sums, strict=True):
                 out[n] = Likelihood(total, len(heads[n]), new_tokens=len(tails[n]), seconds=seconds)
         return out
 
-    def _padded(self, rows: list[list[int]]) -> dict[str, torch.Tensor]:
-        width = max(map(len, rows))
-        ids = torch.tensor([[0] * (width - len(row)) + row for row in rows], device=self.device)
-        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], device=self.device)
-        return {"input_ids": ids, "attention_mask": mask, "position_ids": (mask.cumsum(1) - 1).clamp(min=0)}
-
-    def _forward(self, rows: list[list[int]], keep: int) -> torch.Tensor:
-        return self.model(**self._padded(rows), logits_to_keep=keep, use_cache=False).logits
-
-    def _decode(self, rows, budget: int, temperature: float, top_p: float, draws) -> list[tuple[list[int], str]]:
+    def _decode(self, behind, budget: int, temperature: float, top_p: float, draws) -> list[tuple[list[int], str]]:
         """Ids and finish reason per row. The cache keeps only rows that still write."""
-        inputs, cache = self._padded(rows), DynamicCache(config=self.model.config)
-        texts: list[list[int]] = [[] for _ in rows]
-        reasons = ["length"] * len(rows)
-        alive = list(range(len(rows)))
+        inputs, cache = behind.inputs, behind.cache or DynamicCache(config=self.model.config)
+        texts: list[list[int]] = [[] for _ in draws]
+        reasons = ["length"] * len(draws)
+        alive = list(range(len(draws)))
         for _ in range(budget):
             logits = self.model(**inputs, cache=cache, logits_to_keep=1, use_cache=True).logits[:, -1].float()
             if temperature > 0:
@@ -184,14 +193,40 @@ class TransformersBackbone:
         return list(zip(texts, reasons, strict=True))
 
 
-def _batches(lengths: list[int]) -> Iterator[list[int]]:
-    """Positions in order of length, cut where the padded size of a batch would pass `BATCH_TOKENS`."""
+class _Asked:
+    """Prompts of one call to the model, rendered, with what is held of their beginnings."""
+
+    def __init__(self, renderer: Renderer, prefixes: Prefixes, prompts: Sequence[Prompt]):
+        self._prefixes = prefixes
+        self.rows, self._contents = zip(*map(renderer.ids_and_content, prompts), strict=True) if prompts else ((), ())
+
+    def batches(self, budget: int = 0) -> Iterator[list[int]]:
+        """Positions by length, in batches of bounded size; `budget` tokens will be added to each row."""
+        totals = [len(row) + budget for row in self.rows]
+        held = [self._prefixes.length(row, content) for row, content in zip(self.rows, self._contents, strict=True)]
+        return _batches(totals, held)
+
+    def inputs(self, batch: list[int]):
+        """Inputs of a forward pass over what is not held of these rows, behind the cache of what is."""
+        return self._prefixes.batch([self.rows[n] for n in batch], [self._contents[n] for n in batch])
+
+    def cached(self, n: int) -> int:
+        """Tokens of a row that another row has paid for."""
+        return self._prefixes.cached(self.rows[n], self._contents[n])
+
+
+def _batches(lengths: Sequence[int], held: Sequence[int] | None = None) -> Iterator[list[int]]:
+    """Positions in order of length, cut where a batch would pass `BATCH_TOKENS` to compute or `HELD_TOKENS` in all."""
+    held = held or [0] * len(lengths)
     batch: list[int] = []
+    ends = 0
     for n in sorted(range(len(lengths)), key=lambda k: (lengths[k], k)):
-        if batch and lengths[n] * (len(batch) + 1) > BATCH_TOKENS:
+        size, longest = len(batch) + 1, max(ends, lengths[n] - held[n])
+        if batch and (longest * size > BATCH_TOKENS or lengths[n] * size > HELD_TOKENS):
             yield batch
-            batch = []
+            batch, longest = [], lengths[n] - held[n]
         batch.append(n)
+        ends = longest
     if batch:
         yield batch
 

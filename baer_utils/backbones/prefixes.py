@@ -1,7 +1,7 @@
 """Beginnings that many prompts share, computed once: keys and values of [system, instruction, responses].
 
-All protocols of one display order ask about the same content and only then differ. What is held is fixed by the plan of a
-block of pairs, and computed in batches fixed by it too, so that an answer's bits never depend on what the store had.
+All protocols of one display order ask about the same content and only then differ. What is held is fixed by the plan of
+a block of pairs, and computed in batches fixed by it too, so that an answer's bits never depend on what the store had.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ class Prefixes:
     def __init__(self, model, batches: Callable[[Sequence[int]], Iterator[list[int]]]):
         self._model, self._batches = model, batches
         self._held: dict[Ids, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+        self._paid: set[Ids] = set()
         cache = DynamicCache(config=model.config)
         self.can_share = all(type(layer) is DynamicLayer for layer in cache.layers)  # no sliding windows, no states
 
-    def hold(self, beginnings: Iterable[Ids]) -> int:
-        """Forget what was held and compute these; returns the number of tokens computed."""
-        self._held = {}
+    def hold(self, beginnings: Iterable[Ids]) -> None:
+        """Forget what was held and compute these."""
+        self._held, self._paid = {}, set()
         wanted = sorted(set(beginnings) - {()}) if self.can_share else []
         for batch in self._batches([len(ids) for ids in wanted]):
             rows = [wanted[n] for n in batch]
@@ -52,7 +53,14 @@ class Prefixes:
             for place, ids in enumerate(rows):
                 start = width - len(ids)
                 self._held[ids] = [(k.keys[place, :, start:], k.values[place, :, start:]) for k in cache.layers]
-        return sum(map(len, wanted))
+
+    def cached(self, ids: Sequence[int], content: int) -> int:
+        """Tokens of a prompt that others have paid for: the first prompt with a held beginning pays for it."""
+        beginning = tuple(ids[: self.length(ids, content)])
+        if beginning in self._paid:
+            return len(beginning)
+        self._paid.add(beginning)
+        return 0
 
     def length(self, ids: Sequence[int], content: int) -> int:
         """Tokens of a prompt whose keys and values are held: all of its content, or none."""

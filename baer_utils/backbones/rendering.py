@@ -43,15 +43,22 @@ class Renderer:
 
     def ids(self, prompt: Prompt) -> list[int]:
         """Token ids of a whole prompt: template, content, a generation to go on from, stub."""
+        return self.ids_and_content(prompt)[0]
+
+    def ids_and_content(self, prompt: Prompt) -> tuple[list[int], int]:
+        """Token ids of a whole prompt, and how many of them, from the first, are its shared content."""
         shape = tuple((s.role, s.text if s.trusted else None) for s in prompt.segments)
         untrusted = [n for n, s in enumerate(prompt.segments) if not s.trusted]
         ids: list[int] = []
-        for piece, position in zip(self._frame(shape), [*untrusted, None], strict=True):
+        content = 0
+        for number, (piece, position) in enumerate(zip(self._frame(shape), [*untrusted, None], strict=True), 1):
             ids += piece
             if position is not None:
-                content = self.untrusted_ids(prompt.segments[position].text)
-                ids += content[: prompt.cut] if position in prompt.responses else content
-        return ids + list(prompt.continue_ids or ()) + list(self._trusted(prompt.stub))
+                text = self.untrusted_ids(prompt.segments[position].text)
+                ids += text[: prompt.cut] if position in prompt.responses else text
+            if number == prompt.shared:
+                content = len(ids)
+        return ids + list(prompt.continue_ids or ()) + list(self._trusted(prompt.stub)), content
 
     def untrusted_ids(self, text: str) -> list[int]:
         """Token ids of somebody else's text; no control token can come out of it.

@@ -45,6 +45,9 @@ class ReplayBackbone:
         """Nothing is tokenised."""
         return 0
 
+    def share(self, prompts: Sequence[Prompt]) -> None:
+        """Nothing is computed, so nothing is shared."""
+
     def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read | Failure]:
         """Recorded reads: the signed log-odds of the run table turned back to label 0 against label 1."""
         return [self._answer(prompt, _as_read) for prompt in prompts]

@@ -19,10 +19,12 @@ from baer_utils.judging.answering import Answering
 from baer_utils.judging.planning import ResponseLimit, blocks, text_size
 from baer_utils.judging.progress import Progress
 from baer_utils.judging.report import WORTH_A_WARNING, JudgingReport, shortfalls
-from baer_utils.protocols import PROTOCOLS, Answer, Call, Settings, run_row
+from baer_utils.prompts import Prompt
+from baer_utils.protocols import PROTOCOLS, Answer, Call, Settings, rehearse, run_row
 from baer_utils.records import RUN_COLUMNS, RUN_KEY, check_pairs, check_runs
 from baer_utils.store import Store
 
+UNFIT = -1
 LEAST_LABEL_MASS = 0.01  # a protocol whose labels get less than this (median of the first block) is refused
 
 
@@ -99,29 +101,34 @@ class _Bank:
     def judge(self, block: list) -> int:
         """Take all protocols of a block of pairs from first call to last; returns the tokens newly computed."""
         before = self.report.prompt_tokens + self.report.new_tokens
-        waiting = [asked for pair in block for asked in self._begin(pair)]
+        fitting = [(pair, cut) for pair, cut in ((pair, self._fit(pair)) for pair in block) if cut != UNFIT]
+        self._answering.begin(lambda: self._foreseen(fitting))
+        waiting = [
+            (asking, _with_cut(next(asking), cut), cut)
+            for pair, cut in fitting
+            for asking in (PROTOCOLS[name](pair, self.settings) for name in self.experts)
+        ]
         while waiting:
             answers = self._answering.answer([call for _, calls, _ in waiting for call in calls])
             waiting = self._advance(waiting, answers)
         return self.report.prompt_tokens + self.report.new_tokens - before
 
-    def _begin(self, pair) -> list[tuple]:
-        """(protocol, its first calls, cut) of every expert; a pair that does not fit is recorded as errors instead."""
+    def _fit(self, pair) -> int | None:
+        """Tokens to keep of each response, None for all; `UNFIT` for a pair whose calls are recorded as errors."""
         try:
             cut, n_cut = self._limit.cut(pair)
-            failure = None
         except ValueError as error:
-            cut, n_cut, failure = None, 0, Failure(str(error))
+            for name in self.experts:
+                calls = next(PROTOCOLS[name](pair, self.settings))
+                self._record(calls, [Failure(str(error))] * len(calls))
+            return UNFIT
         self.report.cut_responses += n_cut
-        begun = []
-        for name in self.experts:
-            asking = PROTOCOLS[name](pair, self.settings)
-            calls = _with_cut(next(asking), cut)
-            if failure is None:
-                begun.append((asking, calls, cut))
-            else:
-                self._record(calls, [failure] * len(calls))
-        return begun
+        return cut
+
+    def _foreseen(self, fitting: list[tuple]) -> list[Prompt]:
+        """Every prompt that these pairs may need, with stand-ins for what is still to be generated."""
+        rehearsed = ((rehearse(name, self.settings, pair), cut) for pair, cut in fitting for name in self.experts)
+        return [call.prompt for calls, cut in rehearsed for call in _with_cut(calls, cut)]
 
     def _advance(self, waiting: list[tuple], answers: list[Answer]) -> list[tuple]:
         """Give every protocol its answers; those that go on come back with their next calls."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from baer_utils.backbones.base import Backbone, Failure, Generation, Likelihood, Read
 from baer_utils.judging.planning import call_key
 from baer_utils.judging.report import JudgingReport
+from baer_utils.prompts import Prompt
 from baer_utils.protocols import Answer, Call
 from baer_utils.store import Store
 
@@ -35,6 +36,11 @@ class Answering:
         self._stored = self._store.calls() if self._store is not None else {}
         self._answers: dict[str, Answer] = {}
         self._planned: set[str] = set()
+        self._beginnings: Callable[[], list[Prompt]] | None = None
+
+    def begin(self, prompts: Callable[[], list[Prompt]]) -> None:
+        """Say which prompts a block may ask: what they begin with is shared once anything has to be computed."""
+        self._beginnings = prompts
 
     def answer(self, calls: Sequence[Call]) -> list[Answer]:
         """Answers in the order of the calls."""
@@ -65,6 +71,9 @@ class Answering:
         self._answers.update({key: _from_row(self._stored[key]) for key in batch if key in self._stored})
         if not missing:
             return
+        if self._beginnings is not None:
+            self._backbone.share(self._beginnings())
+            self._beginnings = None
         computed = dict(zip(batch, ask(self._backbone, list(batch.values())), strict=True))
         self._answers.update({key: computed[key] for key in missing})
         kept = [key for key in made if not isinstance(computed[key], Failure)]

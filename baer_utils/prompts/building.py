@@ -41,6 +41,8 @@ class Prompt:
     stub : text inside the assistant turn right before the label, or "".
     key : the row of the run table it fills.
     responses : positions in `segments` that hold a response: the only ones that are ever cut.
+    shared : how many untrusted segments, from the first, make up the content: instruction and responses. All prompts
+        about one content begin alike up to there.
     continue_ids : token ids of a generation to go on from, or None.
     cut : at most this many tokens of each response are rendered; None renders them whole.
     """
@@ -50,6 +52,7 @@ class Prompt:
     stub: str
     key: Key
     responses: tuple[int, ...] = ()
+    shared: int = 0
     continue_ids: tuple[int, ...] | None = None
     cut: int | None = None
 
@@ -120,4 +123,4 @@ def _prompt(instruction: str, content: Notes, notes: Notes, template: str, key: 
         segments += [Segment("user", f"\n\n{heading}:\n", True), Segment("user", text, False)]
     segments.append(Segment("user", f"\n\n{words.question}", True))
     responses = tuple(range(4, 4 + 2 * len(content), 2))
-    return Prompt(words.version, tuple(segments), words.stub, key, responses)
+    return Prompt(words.version, tuple(segments), words.stub, key, responses, shared=1 + len(content))

@@ -5,10 +5,26 @@ and may go on from them; every call fills one row of the run table. That is all 
 which batches, and where answers are kept is the business of `judging`.
 """
 
+from baer_utils.protocols.bank import (
+    calibraeval,
+    chain_of_thought,
+    deliberate,
+    direct,
+    likelihood_mean,
+    likelihood_pmi,
+    likelihood_sum,
+    pointwise,
+    prepair,
+    reference,
+    rubric,
+    score_then_choose,
+    self_consistency,
+)
 from baer_utils.protocols.calls import Answer, Asking, Call, Settings, run_row
 from baer_utils.protocols.registry import DERIVED, EXPERTS, EXTRA_CANDIDATES, PROTOCOLS, SCREENED, rehearse
 
 __all__ = [
     "DERIVED", "EXPERTS", "EXTRA_CANDIDATES", "PROTOCOLS", "SCREENED", "Answer", "Asking", "Call", "Settings",
-    "rehearse", "run_row",
+    "calibraeval", "chain_of_thought", "deliberate", "direct", "likelihood_mean", "likelihood_pmi", "likelihood_sum",
+    "pointwise", "prepair", "reference", "rehearse", "rubric", "run_row", "score_then_choose", "self_consistency",
 ]  # fmt: skip

@@ -40,7 +40,8 @@ class Settings:
                 raise ValueError(f"{name} must be at least 1; it is {value}. Give texts some room.")
         if self.temperature <= 0 or not 0 < self.top_p <= 1:
             raise ValueError(
-                f"sampling needs a temperature above 0 and a top_p in (0, 1]; they are {self.temperature} and {self.top_p}."
+                f"sampling needs a temperature above 0 and a top_p in (0, 1]; they are {self.temperature} and "
+                f"{self.top_p}. The usual ones are 0.7 and 0.95."
             )
 
     @property
