@@ -57,7 +57,7 @@ class Failure:
 
 
 class Backbone(Protocol):
-    """A judge. Lists go in, lists of the same length and order come out.
+    """A judge. Lists go in, lists of the same length and order come out; a `Failure` stands where no answer came.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Backbone(Protocol):
     def count(self, text: str) -> int:
         """Tokens of an untrusted text."""
 
-    def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read]:
+    def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read | Failure]:
         """One constrained token per prompt."""
 
     def generate(
@@ -85,8 +85,8 @@ class Backbone(Protocol):
         temperature: float = 0.0,
         top_p: float = 1.0,
         seeds: Sequence[int] | None = None,
-    ) -> list[Generation]:
+    ) -> list[Generation | Failure]:
         """Text, greedy at temperature 0; otherwise sampled, each prompt from its own seed."""
 
-    def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Likelihood]:
+    def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Likelihood | Failure]:
         """How likely a text is as the whole answer to a prompt."""
