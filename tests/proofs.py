@@ -58,7 +58,7 @@ def kill(once: bool = False) -> dict:
 
 
 def _judge(store: Path) -> subprocess.Popen:
-    what = "judge --benchmark starter_correctness --backbone smollm2-135m --n-pairs 96"
+    what = "judge --benchmark starter_correctness --backbone smollm2-135m --n-pairs 40"
     command = [sys.executable, "-m", "baer_utils", *what.split()]
     return subprocess.Popen(
         command, cwd=REPOSITORY, env={**os.environ, "BAER_STORE": str(store)}, stdout=subprocess.DEVNULL,

@@ -184,6 +184,19 @@ def test_calls_that_failed_are_repaired_into_the_batches_they_belong_to(knotty, 
     pd.testing.assert_frame_equal(again[COMPARED], expected[COMPARED], check_exact=True)
 
 
+def test_an_answer_that_was_found_is_not_replaced_when_its_batch_is_made_again(knotty, tmp_path):
+    store = open_store("touchy", "made", root=tmp_path)
+    expected, _ = judged(knotty, Touchy(), store)
+    answers = list(store.calls().values())
+    for file in (store.folder / "calls").glob("*.parquet"):
+        file.unlink()
+    store.add_calls(answers[1:])
+    runs, report = judged(knotty, Touchy(failing=1.0), store)
+    assert report.made == 1 and 1 <= report.errors < 5
+    good = runs["status"] != "error"
+    pd.testing.assert_frame_equal(runs.loc[good, COMPARED], expected.loc[good, COMPARED], check_exact=True)
+
+
 def test_pairs_with_the_same_texts_under_other_ids_are_asked_once_and_answered_alike(knotty):
     runs, report = judged(knotty, Touchy())
     rows = runs.set_index(["pair_id", "protocol", "view"])["log_odds"]
@@ -191,6 +204,19 @@ def test_pairs_with_the_same_texts_under_other_ids_are_asked_once_and_answered_a
         assert rows[one].equals(rows[other])
     assert rows["made/0000", "direct", "ab"] == -rows["made/0009", "direct", "ba"]  # the same pair, swapped
     assert report.distinct < report.calls == 6 * len(knotty)
+
+
+def test_a_call_is_named_by_judge_verb_labels_budget_trial_and_tokens_and_by_no_protocol(sums):
+    pair = next(sums.itertuples(index=False))
+
+    def name(verb="read", judge="j", ids=(1, 2), trial=0, protocol="direct", pair_id="p", **options):
+        key = Key(pair_id, protocol, "ab", "verdict", trial)
+        return planning.call_key(judge, Call(verb, prompts.two_responses(pair, "ab", "direct", key), **options), ids)
+
+    others = [name(judge="k"), name(ids=(1, 3)), name(ids=(1, 2, 0)), name(trial=1), name(labels=("B", "A"))]
+    others += [name("generate", max_new_tokens=n) for n in (4, 5)]
+    assert len({name(), *others}) == 8
+    assert name() == name(protocol="pride", pair_id="another")
 
 
 def test_blocks_depend_on_texts_alone_and_hold_every_pair_once(sums):

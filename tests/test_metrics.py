@@ -134,6 +134,11 @@ def test_with_coin_flip_labels_the_paper_rule_finds_a_winner_nearly_always_and_t
 # ---------------------------------------------------------------- McNemar, Holm, effect sizes
 
 
+@pytest.mark.parametrize("b, c", [(40, 30), (60, 3), (500, 480)])
+def test_mcnemar_takes_numpy_integers_as_plain_ones(b, c):
+    assert mcnemar(np.int64(b), np.int64(c)) == mcnemar(b, c) == pytest.approx(binomtest(b, b + c).pvalue, rel=1e-9)
+
+
 # Published: BAER section 3.4. The counts are ours: the only pairs whose net gain and p-value fit.
 @pytest.mark.parametrize("b, c, p", [(25, 20, 0.551), (43, 28, 0.096)])
 def test_mcnemar_reproduces_the_published_gate_p_values(b, c, p):

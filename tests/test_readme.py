@@ -85,7 +85,8 @@ def test_the_output_promised_for_make_book_is_what_a_run_prints():
     }
     place = f"outputs/{run_name(defaults)}"
     assert promised[0] == f"The book goes to {place}; open {place}/index.html to read it."
-    assert [line.split()[:2] for line in promised[1:]] == [line.split()[:2] for line in printed[1:]]
+    notebooks = dict.fromkeys(tuple(line.split()[:2]) for line in printed[1:])  # slow ones print more than one line
+    assert [tuple(line.split()[:2]) for line in promised[1:]] == list(notebooks)
 
 
 @pytest.mark.filterwarnings("ignore:the frozen head has never met these categories")

@@ -57,7 +57,7 @@ class Failure:
 
 
 class Backbone(Protocol):
-    """A judge. Lists go in, lists of the same length and order come out.
+    """A judge. Lists go in, lists of the same length and order come out; a `Failure` stands where no answer came.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Backbone(Protocol):
         It changes what later calls cost; what they answer, by less than 1e-4 in float32. A judge that cannot, need not.
         """
 
-    def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read]:
+    def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read | Failure]:
         """One constrained token per prompt."""
 
     def generate(
@@ -91,8 +91,8 @@ class Backbone(Protocol):
         temperature: float = 0.0,
         top_p: float = 1.0,
         seeds: Sequence[int] | None = None,
-    ) -> list[Generation]:
+    ) -> list[Generation | Failure]:
         """Text, greedy at temperature 0; otherwise sampled, each prompt from its own seed."""
 
-    def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Likelihood]:
+    def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Likelihood | Failure]:
         """How likely a text is as the whole answer to a prompt."""

@@ -6,6 +6,7 @@ Works on counts of pairs where the two methods differ in being right; it knows n
 from __future__ import annotations
 
 import math
+import operator
 from fractions import Fraction
 
 import numpy as np
@@ -39,6 +40,7 @@ def mcnemar(first_only: int, second_only: int, *, mid: bool = False) -> float:
     p in (0, 1]; 1 where the methods never differ. Exact integers up to 1,000 discordant pairs, the binomial
     distribution function beyond.
     """
+    first_only, second_only = operator.index(first_only), operator.index(second_only)  # numpy's would overflow in 2**n
     low, n = min(first_only, second_only), first_only + second_only
     if low < 0:
         raise ValueError(f"discordant counts must be 0 or more; they are {first_only} and {second_only}.")

@@ -53,8 +53,8 @@ def read_table(path: Path) -> pa.Table:
         raise
     except (pa.ArrowException, OSError) as error:
         raise ValueError(
-            f"a file of the store must be whole Parquet; {path} is not ({str(error).strip()}). Delete it: all others stay good, and "
-            "what it held is asked again."
+            f"a file of the store must be whole Parquet; {path} is not ({str(error).strip()}). Delete it: all others "
+            "stay good, and what it held is asked again."
         ) from error
 
 
