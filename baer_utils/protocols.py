@@ -22,6 +22,7 @@ EXPERTS = (
     "deliberate",
 )  # fmt: skip
 EXTRA_CANDIDATES = ("pointwise",)
+BOOK_BANK = ("direct", "chain_of_thought", "pointwise")  # what the book asks of its judge
 Answer = Read | Generation | Likelihood | Failure
 
 
