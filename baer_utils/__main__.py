@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
     judge.add_argument("--backbone", default="smollm2-135m", help="the judge, as the parameter BACKBONE of a notebook")
     judge.add_argument("--n-pairs", type=int, default=0, help="number of pairs; 0, the default, means all")
     judge.add_argument("--seed", type=int, default=0, help="seed of the split into selection, calibration and test")
-    judge.add_argument("--experts", nargs="+", default=[], metavar="NAME", help="protocols (default: those of the book)")
+    judge.add_argument("--experts", nargs="+", default=[], metavar="NAME", help="protocols (default: the book's)")
     judge.set_defaults(run=judge_pairs)
     return top
 
