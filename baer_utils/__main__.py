@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
     judge.add_argument("--backbone", default="smollm2-135m", help="the judge, as the parameter BACKBONE of a notebook")
     judge.add_argument("--n-pairs", type=int, default=0, help="number of pairs; 0, the default, means all")
     judge.add_argument("--seed", type=int, default=0, help="seed of the split into selection, calibration and test")
-    judge.add_argument("--experts", nargs="+", default=[], metavar="NAME", help="protocols to ask (default: all)")
+    judge.add_argument("--experts", nargs="+", default=[], metavar="NAME", help="protocols (default: the book's)")
     judge.set_defaults(run=judge_pairs)
     return top
 
@@ -59,7 +59,7 @@ def judge_pairs(args: argparse.Namespace) -> None:
     from baer_utils.backbones import open_backbone
     from baer_utils.benchmarks import load_pairs
     from baer_utils.judging import judge_pairs
-    from baer_utils.protocols import PROTOCOLS
+    from baer_utils.protocols import BOOK_BANK, PROTOCOLS
     from baer_utils.store import open_store, seal
 
     unknown = [name for name in args.experts if name not in PROTOCOLS]
@@ -69,7 +69,7 @@ def judge_pairs(args: argparse.Namespace) -> None:
     backbone = open_backbone(args.backbone)
     store = open_store(backbone.name, args.benchmark, seed=args.seed, n_pairs=args.n_pairs)
     pairs = seal(pairs, store)
-    _, report = judge_pairs(pairs, backbone, tuple(args.experts or PROTOCOLS), store=store)
+    _, report = judge_pairs(pairs, backbone, tuple(args.experts or BOOK_BANK), store=store)
     print(report)
 
 

@@ -22,10 +22,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from baer_utils.protocols import BOOK_BANK
+
 REPOSITORY = Path(__file__).parents[1]
 SHARED = REPOSITORY.parent / "shared" / "data"
 RESULTS = REPOSITORY / "outputs" / "reference" / "proofs.json"
-BANK = ("direct", "chain_of_thought", "pointwise")
 
 
 def kill(once: bool = False) -> dict:
@@ -97,16 +98,16 @@ def development() -> dict:
             continue
         pairs = load_pairs(name, source, n_pairs=n_pairs)
         pairs = pairs[pairs["split"] != "test"].reset_index(drop=True)
-        runs, report = judge_pairs(pairs, judge, BANK, store=open_store(judge.name, name, n_pairs=n_pairs))
+        runs, report = judge_pairs(pairs, judge, BOOK_BANK, store=open_store(judge.name, name, n_pairs=n_pairs))
         answers = native_decisions(runs, pairs, ("direct", "chain_of_thought"))
         answers["pointwise"] = pointwise_evidence(runs, pairs["pair_id"])
-        flips = dict(zip(BANK[:2], metrics.flip_rate(run_array(runs, BANK[:2])), strict=True))
+        flips = dict(zip(BOOK_BANK[:2], metrics.flip_rate(run_array(runs, BOOK_BANK[:2])), strict=True))
         table[name] = {"pairs": len(pairs), "judging": str(report)} | {
             expert: {
                 **metrics.ledger(answers[expert], pairs["label"], pairs["group_id"]),
                 "flip_rate": flips.get(expert),
             }
-            for expert in BANK
+            for expert in BOOK_BANK
         }
     return table
 

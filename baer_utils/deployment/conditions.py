@@ -12,8 +12,7 @@ from importlib.metadata import version
 from types import SimpleNamespace
 
 from baer_utils.features import category_columns
-from baer_utils.prompts import TEMPLATES
-from baer_utils.protocols import PROTOCOLS, Settings
+from baer_utils.protocols import PROTOCOLS, Settings, rehearse
 
 CLIP = 1e-4
 OWN_EXPERTS = ("deliberate",)  # BAER's own: evidence for the heads, no external baseline
@@ -84,19 +83,23 @@ def describe_condition(
 
 
 def prompt_versions(experts: Sequence[str]) -> dict[str, str]:
-    """Expert -> version of the words it is asked with, for the experts that this package can ask."""
-    return {name: TEMPLATES[name].version for name in experts if name in TEMPLATES}
+    """Expert -> versions of the words of its stages, joined by " > ", for the experts that this package can ask."""
+    asked = {
+        name: [call.prompt.version for call in rehearse(name, Settings())] for name in experts if name in PROTOCOLS
+    }
+    return {name: " > ".join(dict.fromkeys(versions)) for name, versions in asked.items()}
 
 
 def rendered_templates(experts: Sequence[str], settings: Settings) -> dict[str, str]:
-    """Expert -> the text of its first prompt, with the pair's own words left open in braces."""
+    """Expert -> the texts of its different prompts, with the pair's own words and earlier answers left open."""
     names = ("pair_id", "instruction", "response_a", "response_b", "subset", "task_type")
     blank = SimpleNamespace(**{name: "{" + name + "}" for name in names})
     texts = {}
     for name in experts:
         if name in PROTOCOLS:
-            prompt = next(PROTOCOLS[name](blank, settings))[0].prompt
-            texts[name] = "".join(segment.text for segment in prompt.segments) + prompt.stub
+            asked = [call.prompt for call in rehearse(name, settings, blank) if call.prompt.key.view not in ("ba", "b")]
+            shown = ["".join(segment.text for segment in p.segments) + p.stub for p in asked]
+            texts[name] = "\n\n----\n\n".join(dict.fromkeys(shown))
     return texts
 
 

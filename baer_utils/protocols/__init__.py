@@ -21,10 +21,18 @@ from baer_utils.protocols.bank import (
     self_consistency,
 )
 from baer_utils.protocols.calls import Answer, Asking, Call, Settings, run_row
-from baer_utils.protocols.registry import DERIVED, EXPERTS, EXTRA_CANDIDATES, PROTOCOLS, SCREENED, rehearse
+from baer_utils.protocols.registry import (
+    BOOK_BANK,
+    DERIVED,
+    EXPERTS,
+    EXTRA_CANDIDATES,
+    PROTOCOLS,
+    SCREENED,
+    rehearse,
+)
 
 __all__ = [
-    "DERIVED", "EXPERTS", "EXTRA_CANDIDATES", "PROTOCOLS", "SCREENED", "Answer", "Asking", "Call", "Settings",
+    "BOOK_BANK", "DERIVED", "EXPERTS", "EXTRA_CANDIDATES", "PROTOCOLS", "SCREENED", "Answer", "Asking", "Call", "Settings",
     "calibraeval", "chain_of_thought", "deliberate", "direct", "likelihood_mean", "likelihood_pmi", "likelihood_sum",
     "pointwise", "prepair", "reference", "rehearse", "rubric", "run_row", "score_then_choose", "self_consistency",
 ]  # fmt: skip

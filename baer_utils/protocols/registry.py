@@ -15,6 +15,7 @@ EXPERTS = (
 )  # fmt: skip
 DERIVED = ("pride", "calibraeval")  # as experts, corrections of direct's reads: `debias` makes their rows
 EXTRA_CANDIDATES = ("pointwise", "likelihood_mean", "likelihood_sum", "likelihood_pmi")
+BOOK_BANK = ("direct", "chain_of_thought", "pointwise")  # what the book asks of its judge
 SCREENED = ("cf", "orbit", "anchor", "audit", "claim_graph")
 
 # name -> generator of calls: what can be asked of a judge
