@@ -12,6 +12,7 @@ from importlib.metadata import version
 from types import SimpleNamespace
 
 from baer_utils.features import category_columns
+from baer_utils.prompts import Segment
 from baer_utils.protocols import PROTOCOLS, Settings, rehearse
 
 CLIP = 1e-4
@@ -98,9 +99,14 @@ def rendered_templates(experts: Sequence[str], settings: Settings) -> dict[str, 
     for name in experts:
         if name in PROTOCOLS:
             asked = [call.prompt for call in rehearse(name, settings, blank) if call.prompt.key.view not in ("ba", "b")]
-            shown = ["".join(segment.text for segment in p.segments) + p.stub for p in asked]
+            shown = ["".join(map(_open, p.segments)) + p.stub for p in asked]
             texts[name] = "\n\n----\n\n".join(dict.fromkeys(shown))
     return texts
+
+
+def _open(segment: Segment) -> str:
+    """A segment's text; what a rehearsal put in the place of a generated text is left open too."""
+    return "{generated}" if not segment.trusted and set(segment.text.split()) == {"a"} else segment.text
 
 
 def baselines_of(experts: Sequence[str]) -> tuple[str, ...]:

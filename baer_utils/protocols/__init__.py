@@ -32,7 +32,8 @@ from baer_utils.protocols.registry import (
 )
 
 __all__ = [
-    "BOOK_BANK", "DERIVED", "EXPERTS", "EXTRA_CANDIDATES", "PROTOCOLS", "SCREENED", "Answer", "Asking", "Call", "Settings",
-    "calibraeval", "chain_of_thought", "deliberate", "direct", "likelihood_mean", "likelihood_pmi", "likelihood_sum",
-    "pointwise", "prepair", "reference", "rehearse", "rubric", "run_row", "score_then_choose", "self_consistency",
+    "Answer", "Asking", "BOOK_BANK", "Call", "DERIVED", "EXPERTS", "EXTRA_CANDIDATES", "PROTOCOLS", "SCREENED",
+    "Settings", "calibraeval", "chain_of_thought", "deliberate", "direct", "likelihood_mean", "likelihood_pmi",
+    "likelihood_sum", "pointwise", "prepair", "reference", "rehearse", "rubric", "run_row", "score_then_choose",
+    "self_consistency",
 ]  # fmt: skip
