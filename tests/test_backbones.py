@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baer_utils.backbones import embedded as embedded_judge
-from baer_utils.backbones import local, open_backbone
+from baer_utils.backbones import open_backbone, weights
 from baer_utils.backbones.base import Failure
 from baer_utils.backbones.local import TransformersBackbone, _sample
 from baer_utils.backbones.rendering import Renderer
 from baer_utils.backbones.replay import ReplayBackbone
 from baer_utils.judging import judge_pairs
 from baer_utils.prompts import CORRECTNESS, Key, one_response, two_responses
-from baer_utils.protocols import Settings, chain_of_thought, direct, pointwise
+from baer_utils.protocols import PROTOCOLS, Settings, chain_of_thought, direct, pointwise
 
 HOSTILE = st.one_of(
     st.text(max_size=30),
@@ -310,6 +310,63 @@ def test_a_likelihood_is_the_sum_of_log_probabilities_of_the_text_and_its_end(em
         assert abs(got.log_likelihood - expected) < 1e-3 and got.new_tokens == len(tail)
 
 
+# ---------------------------------------------------------------- shared beginnings
+
+
+def bank_prompts(pairs):
+    return {asked: prompts_of(pairs, asked) for asked in (direct, chain_of_thought, pointwise)}
+
+
+@pytest.mark.parametrize("judge", ["tiny", "embedded"])
+def test_sharing_what_prompts_begin_with_changes_no_answer(judge, request):
+    backbone = request.getfixturevalue(judge)
+    asked = bank_prompts(pairs_of_many_lengths()[:4])
+    alone = backbone.read(asked[direct]), backbone.generate(asked[chain_of_thought], max_new_tokens=8)
+    backbone.share([prompt for prompts in asked.values() for prompt in prompts])
+    shared = backbone.read(asked[direct]), backbone.generate(asked[chain_of_thought], max_new_tokens=8)
+    lone = backbone.read(asked[pointwise], CORRECTNESS)
+    backbone.share([])
+    assert max(abs(a.log_odds - b.log_odds) for a, b in zip(alone[0], shared[0], strict=True)) < 1e-4
+    assert max(abs(a.label_mass - b.label_mass) for a, b in zip(alone[0], shared[0], strict=True)) < 1e-4
+    assert [text.ids for text in alone[1]] == [text.ids for text in shared[1]]
+    assert [a.prompt_tokens for a in alone[0]] == [a.prompt_tokens for a in shared[0]]
+    assert sum(a.cached_tokens for a in alone[0]) == 0 == sum(a.cached_tokens for a in lone)
+
+
+def test_cached_tokens_are_exactly_those_that_were_not_computed(tiny):
+    computed = []
+
+    def count(model, args, inputs):
+        new = inputs["input_ids"].shape[1]
+        computed.append(int(inputs["attention_mask"][:, -new:].sum()))
+
+    pairs = pairs_of_many_lengths()
+    asked = bank_prompts(pairs)
+    hook = tiny.model.register_forward_pre_hook(count, with_kwargs=True)
+    try:
+        tiny.share([prompt for prompts in asked.values() for prompt in prompts])
+        answers = tiny.read(asked[direct]) + tiny.read(asked[pointwise], CORRECTNESS)
+        answers += tiny.read(asked[chain_of_thought])
+    finally:
+        hook.remove()
+        tiny.share([])
+    assert sum(a.prompt_tokens - a.cached_tokens for a in answers) == sum(computed)
+    separate = sum(len(tiny.render(prompt)) for prompts in asked.values() for prompt in prompts)
+    assert sum(computed) < 0.8 * separate == 0.8 * sum(a.prompt_tokens for a in answers)
+
+
+def test_only_contents_of_at_least_two_different_calls_are_held(tiny):
+    pairs = pairs_of_many_lengths()[:2]
+    tiny.share(prompts_of(pairs, direct))
+    assert not tiny._prefixes._held
+    tiny.share(prompts_of(pairs, direct) + prompts_of(pairs, chain_of_thought))
+    assert len(tiny._prefixes._held) == 4
+    tiny.share(prompts_of(pairs, PROTOCOLS["self_consistency"]))
+    assert len(tiny._prefixes._held) == 4
+    tiny.share([])
+    assert not tiny._prefixes._held
+
+
 # ---------------------------------------------------------------- names, opening, the embedded judge, replay
 
 
@@ -326,15 +383,15 @@ def test_a_changed_weight_file_changes_the_name(tiny_folder, tmp_path):
 
     copy = shutil.copytree(tiny_folder, tmp_path / "tiny")
     before = TransformersBackbone(copy).name
-    weights = copy / "model.safetensors"
-    data = bytearray(weights.read_bytes())
+    file = copy / "model.safetensors"
+    data = bytearray(file.read_bytes())
     data[-1] ^= 1
-    weights.write_bytes(data)
+    file.write_bytes(data)
     assert TransformersBackbone(copy).name != before
 
 
 def test_a_layer_trained_on_in_the_middle_of_a_large_file_changes_the_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(local, "DIGEST_WHOLE", 2**20)
+    monkeypatch.setattr(weights, "DIGEST_WHOLE", 2**20)
     file = tmp_path / "model.safetensors"
     data = bytearray(6 * 2**20 + 17)
     names = set()
@@ -342,7 +399,7 @@ def test_a_layer_trained_on_in_the_middle_of_a_large_file_changes_the_name(tmp_p
         if start is not None:
             data[start : start + 2**20] = b"x" * len(data[start : start + 2**20])
         file.write_bytes(data)
-        names.add(local._digest(tmp_path))
+        names.add(weights.digest_of(tmp_path))
     assert len(names) == 3
 
 

@@ -59,6 +59,9 @@ class HashJudge:
     def count(self, text):
         return len(text)
 
+    def share(self, prompts):
+        pass
+
     label_mass = 0.9
     budgets: tuple[int, ...] = ()
 
@@ -68,7 +71,7 @@ class HashJudge:
     def generate(self, prompts, *, max_new_tokens, temperature=0.0, top_p=1.0, seeds=None):
         self.budgets += (max_new_tokens,)
         letters = ["A" if unit_hash(prompt.sha) < 0.6 else "B" for prompt in prompts]
-        return [Generation(f"Verdict: {letter}", (1,), "stop", 60, new_tokens=4) for letter in letters]
+        return [Generation(f"The better response is {letter}.", (1,), "stop", 60, new_tokens=4) for letter in letters]
 
 
 def condition_in(folder: Path, n: int = 400, seed: int = 0, experts=EXPERTS, **kwargs) -> SimpleNamespace:

@@ -293,7 +293,7 @@ def test_other_words_or_budgets_never_find_the_runs_of_these(monkeypatch):
     tags = [Settings().tag, Settings(max_new_tokens=49).tag]
     monkeypatch.setitem(prompts.TEMPLATES, "direct", words._replace(question="Which one?"))
     tags.append(Settings().tag)
-    monkeypatch.setattr(prompts, "SYSTEM", "You judge.")
+    monkeypatch.setattr("baer_utils.protocols.calls.SYSTEM", "You judge.")
     tags.append(Settings().tag)
     assert len(set(tags)) == 4
 

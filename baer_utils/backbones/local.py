@@ -6,10 +6,9 @@ the last column is every prompt's last token, and position ids count from each p
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -18,15 +17,13 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
 from baer_utils.backbones.base import Failure, Generation, Likelihood, Read
+from baer_utils.backbones.batching import Asked, batches
 from baer_utils.backbones.prefixes import Prefixes, padded
 from baer_utils.backbones.rendering import Renderer
+from baer_utils.backbones.weights import context_of, digest_of, source_of
 from baer_utils.prompts import LABELS, Prompt
 
 DTYPES = ("float32", "bfloat16", "float16")
-UNSTATED_CONTEXT = 2048  # tokens, for a model that names no limit (ALiBi, state spaces): what such models trained on
-DIGEST_WHOLE = 2**28  # bytes up to which a model's file is read whole for its name
-BATCH_TOKENS = 8192  # padded tokens of one forward pass: bounds memory, and never depends on what was computed before
-HELD_TOKENS = 4 * BATCH_TOKENS  # the same with what is held of the prompts' beginnings, whose keys must be copied
 OVERFLOW = Failure("the judge's log-odds must be a number; they overflowed. Use dtype=float32 or dtype=bfloat16.")
 
 
@@ -47,7 +44,7 @@ class TransformersBackbone:
                  thinking: bool = False, label: str | None = None, revision: str | None = None):  # fmt: skip
         if dtype not in (None, *DTYPES):
             raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, or left out; it is {dtype!r}.")
-        self._source = _source(model)
+        self._source = source_of(model)
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self.tokenizer = AutoTokenizer.from_pretrained(**self._source)
         config = AutoConfig.from_pretrained(**self._source)
@@ -55,8 +52,8 @@ class TransformersBackbone:
             "float32" if self.device == "cpu" else str(config.dtype or "float32").removeprefix("torch.")
         )
         self._renderer = Renderer(self.tokenizer, thinking=thinking)
-        self.context = _context(config.get_text_config(), self.tokenizer)
-        revision = revision or getattr(config, "_commit_hash", None) or _digest(Path(model))
+        self.context = context_of(config.get_text_config(), self.tokenizer)
+        revision = revision or getattr(config, "_commit_hash", None) or digest_of(Path(model))
         self.name = f"{label or f'hf:{model}'}@{revision}?dtype={self.dtype}&thinking={str(thinking).lower()}"
 
     @cached_property
@@ -73,7 +70,7 @@ class TransformersBackbone:
 
     @cached_property
     def _prefixes(self) -> Prefixes:
-        return Prefixes(self.model, _batches)
+        return Prefixes(self.model, batches)
 
     @torch.inference_mode()
     def share(self, prompts: Sequence[Prompt]) -> None:
@@ -110,7 +107,7 @@ class TransformersBackbone:
         A model whose numbers overflow (float16, mostly) has given no answer: a Failure, so that it is never kept.
         """
         first, second = self.label_ids(labels)
-        asked = _Asked(self._renderer, self._prefixes, prompts)
+        asked = Asked(self._renderer, self._prefixes, prompts)
         reads: list[Read | Failure | None] = [None] * len(prompts)
         for batch in asked.batches():
             start = time.perf_counter()
@@ -130,7 +127,7 @@ class TransformersBackbone:
         """New text for each prompt; rows that end leave the batch, so the others do not wait."""
         if temperature > 0 and seeds is None:
             raise ValueError("sampling (temperature > 0) needs one seed per prompt; seeds is None. Hash the prompts.")
-        asked = _Asked(self._renderer, self._prefixes, prompts)
+        asked = Asked(self._renderer, self._prefixes, prompts)
         out: list[Generation | None] = [None] * len(prompts)
         for batch in asked.batches(max_new_tokens):
             start = time.perf_counter()
@@ -149,7 +146,7 @@ class TransformersBackbone:
         heads = [self.render(prompt) for prompt in prompts]
         tails = [self._renderer.untrusted_ids(t)[: p.cut] + end for p, t in zip(prompts, texts, strict=True)]
         out: list[Likelihood | None] = [None] * len(heads)
-        for batch in _batches([len(h) + len(t) for h, t in zip(heads, tails, strict=True)]):
+        for batch in batches([len(h) + len(t) for h, t in zip(heads, tails, strict=True)]):
             start = time.perf_counter()
             keep = max(len(tails[n]) for n in batch) + 1
             inputs = padded([heads[n] + tails[n] for n in batch], self.device)
@@ -193,44 +190,6 @@ class TransformersBackbone:
         return list(zip(texts, reasons, strict=True))
 
 
-class _Asked:
-    """Prompts of one call to the model, rendered, with what is held of their beginnings."""
-
-    def __init__(self, renderer: Renderer, prefixes: Prefixes, prompts: Sequence[Prompt]):
-        self._prefixes = prefixes
-        self.rows, self._contents = zip(*map(renderer.ids_and_content, prompts), strict=True) if prompts else ((), ())
-
-    def batches(self, budget: int = 0) -> Iterator[list[int]]:
-        """Positions by length, in batches of bounded size; `budget` tokens will be added to each row."""
-        totals = [len(row) + budget for row in self.rows]
-        held = [self._prefixes.length(row, content) for row, content in zip(self.rows, self._contents, strict=True)]
-        return _batches(totals, held)
-
-    def inputs(self, batch: list[int]):
-        """Inputs of a forward pass over what is not held of these rows, behind the cache of what is."""
-        return self._prefixes.batch([self.rows[n] for n in batch], [self._contents[n] for n in batch])
-
-    def cached(self, n: int) -> int:
-        """Tokens of a row that another row has paid for."""
-        return self._prefixes.cached(self.rows[n], self._contents[n])
-
-
-def _batches(lengths: Sequence[int], held: Sequence[int] | None = None) -> Iterator[list[int]]:
-    """Positions in order of length, cut where a batch would pass `BATCH_TOKENS` to compute or `HELD_TOKENS` in all."""
-    held = held or [0] * len(lengths)
-    batch: list[int] = []
-    ends = 0
-    for n in sorted(range(len(lengths)), key=lambda k: (lengths[k], k)):
-        size, longest = len(batch) + 1, max(ends, lengths[n] - held[n])
-        if batch and (longest * size > BATCH_TOKENS or lengths[n] * size > HELD_TOKENS):
-            yield batch
-            batch, longest = [], lengths[n] - held[n]
-        batch.append(n)
-        ends = longest
-    if batch:
-        yield batch
-
-
 def _sample(logits: torch.Tensor, temperature: float, top_p: float, draw: np.random.Generator) -> int:
     """One token by inverse transform from the smallest set of likeliest tokens that holds `top_p` of the mass."""
     probability, token = (logits / temperature).softmax(0).sort(descending=True, stable=True)
@@ -244,36 +203,3 @@ def _log_likelihood(logits: torch.Tensor, tail: list[int]) -> float:
     """Sum of log-probabilities of the last tokens of a row; `logits` ends at the row's last token."""
     before = logits[-len(tail) - 1 : -1].float().log_softmax(1)
     return float(before[torch.arange(len(tail)), tail].double().sum())
-
-
-def _source(model: str | Path) -> dict:
-    path = Path(model)
-    if path.suffix == ".gguf":
-        return {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
-    return {"pretrained_model_name_or_path": str(model)}
-
-
-def _context(config, tokenizer) -> int:
-    """Most tokens a model can take: what its config says, else its tokenizer, else `UNSTATED_CONTEXT`."""
-    stated = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
-    return int(stated) if stated and stated < 10**9 else UNSTATED_CONTEXT  # "none" is 10**30 in a tokenizer
-
-
-def _digest(path: Path) -> str:
-    """Twelve hex digits of a model's files: names, sizes, small files whole, of large ones 64 KiB in every MiB.
-
-    A layer that was trained on changes all over, so it is seen; one byte changed by hand in a large file may not be.
-    """
-    files = [path] if path.is_file() else sorted(f for f in path.iterdir() if f.is_file())
-    total = hashlib.sha256()
-    for file in files:
-        size = file.stat().st_size
-        total.update(f"{file.name}|{size}|".encode())
-        with file.open("rb") as handle:
-            if size <= DIGEST_WHOLE:
-                total.update(handle.read())
-                continue
-            for start in (*range(0, size, 2**20), size - 2**16):
-                handle.seek(start)
-                total.update(handle.read(2**16))
-    return total.hexdigest()[:12]

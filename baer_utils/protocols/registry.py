@@ -6,8 +6,23 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from baer_utils.backbones.base import Generation, Likelihood, Read
-from baer_utils.protocols import bank, screening
+from baer_utils.protocols.bank import (
+    calibraeval,
+    chain_of_thought,
+    deliberate,
+    direct,
+    likelihood_mean,
+    likelihood_pmi,
+    likelihood_sum,
+    pointwise,
+    prepair,
+    reference,
+    rubric,
+    score_then_choose,
+    self_consistency,
+)
 from baer_utils.protocols.calls import Asking, Call, Settings
+from baer_utils.protocols.screening import anchor, audit, cf, claim_graph, orbit
 
 EXPERTS = (
     "direct", "self_consistency", "chain_of_thought", "rubric", "score_then_choose", "prepair", "pride", "calibraeval",
@@ -20,11 +35,13 @@ SCREENED = ("cf", "orbit", "anchor", "audit", "claim_graph")
 
 # name -> generator of calls: what can be asked of a judge
 PROTOCOLS: dict[str, Callable[[object, Settings], Asking]] = {
-    **{name: getattr(bank, name) for name in EXPERTS if name != "pride"},
-    **{name: getattr(bank, name) for name in EXTRA_CANDIDATES},
-    "reference": bank.reference,
-    **{name: getattr(screening, name) for name in SCREENED},
-}
+    ask.__name__: ask
+    for ask in (
+        direct, self_consistency, chain_of_thought, rubric, score_then_choose, prepair, calibraeval, deliberate,
+        pointwise, likelihood_mean, likelihood_sum, likelihood_pmi, reference,
+        cf, orbit, anchor, audit, claim_graph,
+    )
+}  # fmt: skip
 
 
 def rehearse(name: str, settings: Settings, pair=None) -> list[Call]:
