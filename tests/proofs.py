@@ -91,7 +91,7 @@ def development() -> dict:
         ("starter_preference", None, 0),
         ("llmbar", SHARED / "llmbar" / "Dataset-LLMBar.tar.xz", 167),  # 20 + 40 of 100 development pairs in 60 %
         ("hh_rlhf", SHARED / "hh_rlhf", 167),
-        ("judgebench", SHARED / "judgebench", 167),
+        ("judgebench", SHARED / "judgebench", 100),  # long pairs: 60 development pairs
     ):
         if source is not None and not source.exists():
             table[name] = f"not measured: {source.name} is absent"
