@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -74,8 +75,18 @@ def _table(store: Path) -> tuple[pd.DataFrame | None, list[str]]:
     return (runs[0] if runs else None), [key for f in files for key in pd.read_parquet(f, columns=["key"])["key"]]
 
 
-def development() -> dict:
-    """Accuracy under both rules, flip rate and coverage of three experts on development pairs of five benchmarks."""
+# (source, N_PAIRS) per benchmark; of 167 pairs 100 are development pairs
+MEASURED = {
+    "starter_correctness": (None, 0),
+    "starter_preference": (None, 0),
+    "llmbar": (SHARED / "llmbar" / "Dataset-LLMBar.tar.xz", 167),
+    "hh_rlhf": (SHARED / "hh_rlhf", 167),
+    "judgebench": (SHARED / "judgebench", 167),
+}
+
+
+def development(name: str) -> dict:
+    """Accuracy under both rules, flip rate and coverage of the book's three experts on one set's development pairs."""
     from baer_utils import metrics
     from baer_utils.backbones import open_backbone
     from baer_utils.benchmarks import load_pairs
@@ -84,35 +95,27 @@ def development() -> dict:
     from baer_utils.store import open_store
     from baer_utils.verification import pointwise_evidence
 
+    source, n_pairs = MEASURED[name]
     judge = open_backbone("smollm2-135m")
-    table = {}
-    for name, source, n_pairs in (
-        ("starter_correctness", None, 0),
-        ("starter_preference", None, 0),
-        ("llmbar", SHARED / "llmbar" / "Dataset-LLMBar.tar.xz", 167),  # 20 + 40 of 100 development pairs in 60 %
-        ("hh_rlhf", SHARED / "hh_rlhf", 167),
-        ("judgebench", SHARED / "judgebench", 100),  # long pairs: 60 development pairs
-    ):
-        if source is not None and not source.exists():
-            table[name] = f"not measured: {source.name} is absent"
-            continue
-        pairs = load_pairs(name, source, n_pairs=n_pairs)
-        pairs = pairs[pairs["split"] != "test"].reset_index(drop=True)
-        runs, report = judge_pairs(pairs, judge, BOOK_BANK, store=open_store(judge.name, name, n_pairs=n_pairs))
-        answers = native_decisions(runs, pairs, ("direct", "chain_of_thought"))
-        answers["pointwise"] = pointwise_evidence(runs, pairs["pair_id"])
-        flips = dict(zip(BOOK_BANK[:2], metrics.flip_rate(run_array(runs, BOOK_BANK[:2])), strict=True))
-        table[name] = {"pairs": len(pairs), "judging": str(report)} | {
-            expert: {
-                **metrics.ledger(answers[expert], pairs["label"], pairs["group_id"]),
-                "flip_rate": flips.get(expert),
-            }
-            for expert in BOOK_BANK
-        }
-    return table
+    pairs = load_pairs(name, source, n_pairs=n_pairs)
+    pairs = pairs[pairs["split"] != "test"].reset_index(drop=True)
+    runs, report = judge_pairs(pairs, judge, BOOK_BANK, store=open_store(judge.name, name, n_pairs=n_pairs))
+    print(report)
+    answers = native_decisions(runs, pairs, BOOK_BANK[:2])
+    answers["pointwise"] = pointwise_evidence(runs, pairs["pair_id"])
+    rates = metrics.flip_rate(run_array(runs, BOOK_BANK[:2]))  # pointwise judging has no order to flip with
+    flips = {expert: {"flip_rate": rate} for expert, rate in zip(BOOK_BANK[:2], rates, strict=True)}
+    ledgers = {expert: metrics.ledger(answers[expert], pairs["label"], pairs["group_id"]) for expert in BOOK_BANK}
+    return {"pairs": len(pairs)} | {
+        expert: {key: round(float(value), 4) for key, value in (entry | flips.get(expert, {})).items()}
+        for expert, entry in ledgers.items()
+    }
 
 
-CHECKS: dict[str, Callable[..., dict]] = {"kill": kill, "development": development}
+CHECKS: dict[str, Callable[..., dict]] = {
+    "kill": kill,
+    **{f"development_{name}": partial(development, name) for name in MEASURED},
+}
 
 
 def main() -> int:
@@ -131,8 +134,12 @@ def main() -> int:
         if proofs.get(name, {}).get("module") == state and not (args.again or args.once):
             print(f"{name}: proven {proofs[name]['date']} at {proofs[name]['commit']}")
             continue
+        source = MEASURED.get(name.removeprefix("development_"), (None, 0))[0]
+        if source is not None and not source.exists():
+            print(f"{name}: not measured, {source} is absent")
+            continue
         start = time.monotonic()
-        measured = CHECKS[name](once=True) if args.once else CHECKS[name]()
+        measured = CHECKS[name](**({"once": True} if args.once else {}))
         seconds = time.monotonic() - start
         print(f"{name}: holds ({seconds:.0f} s)\n{json.dumps(measured, indent=1)}")
         if not args.once:
