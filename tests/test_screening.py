@@ -14,8 +14,6 @@ from baer_utils.records import swap_runs
 from baer_utils.screening import HEADS, screened_score
 from tests.test_protocols import calls_and_rows, pair_of
 
-PROTOCOL = {head: head for head in HEADS}
-
 
 @given(st.text(alphabet="abc AB", max_size=8), st.text(alphabet="xyz .", max_size=8), st.sampled_from(sorted(HEADS)))
 def test_every_screened_head_negates_under_the_swap_to_the_last_bit(a, b, head):
