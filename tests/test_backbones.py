@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from baer_utils.backbones import embedded as embedded_judge
 from baer_utils.backbones import open_backbone, weights
 from baer_utils.backbones.base import Failure
-from baer_utils.backbones.local import TransformersBackbone, _sample
+from baer_utils.backbones.decoding import sample
+from baer_utils.backbones.local import TransformersBackbone
 from baer_utils.backbones.rendering import Renderer
 from baer_utils.backbones.replay import ReplayBackbone
 from baer_utils.judging import judge_pairs
@@ -294,7 +295,7 @@ def test_sampled_text_depends_on_its_own_seed_and_prompt_only(tiny):
 def test_sampling_follows_the_models_distribution_within_its_nucleus(tiny):
     logits = torch.tensor([2.0, 1.0, 0.0, -3.0])
     draw = np.random.Generator(np.random.Philox(0))
-    drawn = np.bincount([_sample(logits, 1.0, 0.95, draw) for _ in range(4000)], minlength=4) / 4000
+    drawn = np.bincount(sample(logits.expand(4000, 4), 1.0, 0.95, [draw] * 4000), minlength=4) / 4000
     nucleus = np.exp([2.0, 1.0, 0.0]) / np.exp([2.0, 1.0, 0.0]).sum()  # the first three hold 99.6 %, two 91 %
     assert np.abs(drawn - [*nucleus, 0]).max() < 0.03
 
@@ -355,14 +356,14 @@ def test_cached_tokens_are_exactly_those_that_were_not_computed(tiny):
     assert sum(computed) < 0.8 * separate == 0.8 * sum(a.prompt_tokens for a in answers)
 
 
-def test_only_contents_of_at_least_two_different_calls_are_held(tiny):
+def test_only_what_at_least_two_different_calls_begin_with_is_held(tiny):
     pairs = pairs_of_many_lengths()[:2]
     tiny.share(prompts_of(pairs, direct))
     assert not tiny._prefixes._held
     tiny.share(prompts_of(pairs, direct) + prompts_of(pairs, chain_of_thought))
     assert len(tiny._prefixes._held) == 4
-    tiny.share(prompts_of(pairs, PROTOCOLS["self_consistency"]))
-    assert len(tiny._prefixes._held) == 4
+    tiny.share(prompts_of(pairs, PROTOCOLS["self_consistency"]))  # trials share the whole prompt, too
+    assert len(tiny._prefixes._held) == 8
     tiny.share([])
     assert not tiny._prefixes._held
 

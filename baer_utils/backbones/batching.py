@@ -25,9 +25,9 @@ class Asked:
         held = [self._prefixes.length(row, content) for row, content in zip(self.rows, self._contents, strict=True)]
         return batches(totals, held)
 
-    def inputs(self, batch: list[int]):
+    def inputs(self, batch: list[int], room: int = 0):
         """Inputs of a forward pass over what is not held of these rows, behind the cache of what is."""
-        return self._prefixes.batch([self.rows[n] for n in batch], [self._contents[n] for n in batch])
+        return self._prefixes.batch([self.rows[n] for n in batch], [self._contents[n] for n in batch], room)
 
     def cached(self, n: int) -> int:
         """Tokens of a row that another row has paid for."""

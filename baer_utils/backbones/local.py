@@ -14,10 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, DynamicCache
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from baer_utils.backbones.base import Failure, Generation, Likelihood, Read
 from baer_utils.backbones.batching import Asked, batches
+from baer_utils.backbones.decoding import decode, greedy, sampled
 from baer_utils.backbones.prefixes import Prefixes, padded
 from baer_utils.backbones.rendering import Renderer
 from baer_utils.backbones.weights import context_of, digest_of, source_of
@@ -74,11 +75,15 @@ class TransformersBackbone:
 
     @torch.inference_mode()
     def share(self, prompts: Sequence[Prompt]) -> None:
-        """Hold the keys and values of every content that at least two different calls begin with."""
+        """Hold the keys and values of every content, and of every prompt, that at least two different calls share."""
         rendered = [(*self._renderer.ids_and_content(prompt), prompt.key.trial) for prompt in prompts]
         different = {(tuple(ids), content, trial) for ids, content, trial in rendered}
-        uses = Counter(ids[:content] for ids, content, _ in different)
-        self._prefixes.hold(beginning for beginning, count in uses.items() if count > 1)
+        contents = Counter(ids[:content] for ids, content, _ in different)
+        trials = Counter((ids[:-1], content) for ids, content, _ in different)
+        self._prefixes.hold(
+            {content: len(content) for content, count in contents.items() if count > 1}
+            | {ids: content for (ids, content), count in trials.items() if count > 1}
+        )
 
     def render(self, prompt: Prompt) -> list[int]:
         """Token ids of a prompt."""
@@ -131,8 +136,10 @@ class TransformersBackbone:
         out: list[Generation | None] = [None] * len(prompts)
         for batch in asked.batches(max_new_tokens):
             start = time.perf_counter()
-            draws = [np.random.Generator(np.random.Philox(seeds[n])) if temperature > 0 else None for n in batch]
-            texts = self._decode(asked.inputs(batch), max_new_tokens, temperature, top_p, draws)
+            pick = greedy
+            if temperature > 0:
+                pick = sampled(temperature, top_p, [np.random.Generator(np.random.Philox(seeds[n])) for n in batch])
+            texts = decode(self.model, asked.inputs(batch, max_new_tokens), max_new_tokens, self._stops, pick)
             seconds = (time.perf_counter() - start) / len(batch)
             for n, (ids, reason) in zip(batch, texts, strict=True):
                 text, tokens = self.tokenizer.decode(ids, skip_special_tokens=True), len(asked.rows[n])
@@ -156,47 +163,6 @@ class TransformersBackbone:
             for n, total in zip(batch, sums, strict=True):
                 out[n] = Likelihood(total, len(heads[n]), new_tokens=len(tails[n]), seconds=seconds)
         return out
-
-    def _decode(self, behind, budget: int, temperature: float, top_p: float, draws) -> list[tuple[list[int], str]]:
-        """Ids and finish reason per row. The cache keeps only rows that still write."""
-        inputs, cache = behind.inputs, behind.cache or DynamicCache(config=self.model.config)
-        texts: list[list[int]] = [[] for _ in draws]
-        reasons = ["length"] * len(draws)
-        alive = list(range(len(draws)))
-        for _ in range(budget):
-            logits = self.model(**inputs, cache=cache, logits_to_keep=1, use_cache=True).logits[:, -1].float()
-            if temperature > 0:
-                tokens = [_sample(row, temperature, top_p, draws[n]) for row, n in zip(logits, alive, strict=True)]
-            else:
-                tokens = logits.argmax(1).tolist()
-            for n, token in zip(alive, tokens, strict=True):
-                if token in self._stops:
-                    reasons[n] = "stop"
-                else:
-                    texts[n].append(token)
-            keep = [k for k, token in enumerate(tokens) if token not in self._stops]
-            if not keep:
-                break
-            if len(keep) < len(alive):
-                alive = [alive[k] for k in keep]
-                cache.batch_select_indices(torch.tensor(keep, device=self.device))
-            mask = inputs["attention_mask"][keep]
-            mask = torch.cat([mask, mask.new_ones(len(keep), 1)], 1)
-            inputs = {
-                "input_ids": torch.tensor([[tokens[k]] for k in keep], device=self.device),
-                "attention_mask": mask,
-                "position_ids": mask.sum(1, keepdim=True) - 1,
-            }
-        return list(zip(texts, reasons, strict=True))
-
-
-def _sample(logits: torch.Tensor, temperature: float, top_p: float, draw: np.random.Generator) -> int:
-    """One token by inverse transform from the smallest set of likeliest tokens that holds `top_p` of the mass."""
-    probability, token = (logits / temperature).softmax(0).sort(descending=True, stable=True)
-    cumulative = probability.double().cumsum(0)
-    size = int((cumulative < top_p).sum()) + 1
-    cumulative = cumulative[:size]
-    return int(token[: len(cumulative)][int((cumulative < draw.random() * cumulative[-1].item()).sum())])
 
 
 def _log_likelihood(logits: torch.Tensor, tail: list[int]) -> float:

@@ -1,17 +1,19 @@
-"""Beginnings that many prompts share, computed once: keys and values of [system, instruction, responses].
+"""Beginnings that many prompts share, computed once: the keys and values of their first tokens.
 
-All protocols of one display order ask about the same content and only then differ. What is held is fixed by the plan of
-a block of pairs, and computed in batches fixed by it too, so that an answer's bits never depend on what the store had.
+All protocols of one display order ask about the same content, [system, instruction, responses], and only then differ;
+the trials of one question share the whole prompt. What is held is fixed by the plan of a block of pairs, and computed
+in batches fixed by it too, so that an answer's bits never depend on what the store had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from transformers import DynamicCache
-from transformers.cache_utils import DynamicLayer
+from transformers import Cache
+
+from baer_utils.backbones.caching import Held, can_hold, roomy
 
 Ids = tuple[int, ...]
 
@@ -21,7 +23,7 @@ class Batch:
     """Inputs of a forward pass over the ends of some prompts, behind the cache of their beginnings."""
 
     inputs: dict[str, torch.Tensor]
-    cache: DynamicCache | None
+    cache: Cache | None
 
 
 class Prefixes:
@@ -30,73 +32,85 @@ class Prefixes:
     Parameters
     ----------
     model : a causal language model of transformers.
-    batches : cuts positions with given lengths into batches of bounded padded size.
+    batches : cuts positions with given lengths, and lengths held of them, into batches of bounded padded size.
     """
 
-    def __init__(self, model, batches: Callable[[Sequence[int]], Iterator[list[int]]]):
+    def __init__(self, model, batches: Callable[[Sequence[int], Sequence[int]], Iterator[list[int]]]):
         self._model, self._batches = model, batches
-        self._held: dict[Ids, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+        self._held: dict[Ids, list[Held]] = {}
         self._paid: set[Ids] = set()
-        cache = DynamicCache(config=model.config)
-        self.can_share = all(type(layer) is DynamicLayer for layer in cache.layers)  # no sliding windows, no states
+        self.can_share = can_hold(model.config)
 
-    def hold(self, beginnings: Iterable[Ids]) -> None:
-        """Forget what was held and compute these."""
+    def hold(self, beginnings: Mapping[Ids, int]) -> None:
+        """Forget what was held and compute these.
+
+        Parameters
+        ----------
+        beginnings : token ids of each, with how many of them, from the first, are its content; a beginning that is more
+            than its content goes on from what is held of that.
+        """
         self._held, self._paid = {}, set()
-        wanted = sorted(set(beginnings) - {()}) if self.can_share else []
-        for batch in self._batches([len(ids) for ids in wanted]):
-            rows = [wanted[n] for n in batch]
-            inputs = padded(rows, self._model.device)
-            cache = DynamicCache(config=self._model.config)
-            self._model(**inputs, cache=cache, use_cache=True, logits_to_keep=1)
-            width = inputs["input_ids"].shape[1]
-            for place, ids in enumerate(rows):
-                start = width - len(ids)
-                self._held[ids] = [(k.keys[place, :, start:], k.values[place, :, start:]) for k in cache.layers]
+        if self.can_share:
+            for whole in (False, True):
+                self._compute({i: content for i, content in beginnings.items() if i and (len(i) > content) == whole})
+
+    def _compute(self, beginnings: dict[Ids, int]) -> None:
+        rows = sorted(beginnings)
+        contents = [beginnings[ids] for ids in rows]
+        held = [self.length(ids, content) for ids, content in zip(rows, contents, strict=True)]
+        found: dict[Ids, list[Held]] = {}
+        for batch in self._batches([len(ids) for ids in rows], held):
+            behind = self.batch([rows[n] for n in batch], [contents[n] for n in batch])
+            self._model(**behind.inputs, cache=behind.cache, use_cache=True, logits_to_keep=1)
+            width = behind.cache.layers[0].keys.shape[2]
+            middle = width - behind.inputs["input_ids"].shape[1]
+            for place, n in enumerate(batch):
+                parts = (slice(middle - held[n], middle), slice(width - len(rows[n]) + held[n], width))
+                found[rows[n]] = [
+                    tuple(torch.cat([states[place, :, part] for part in parts], 1) for states in (k.keys, k.values))
+                    for k in behind.cache.layers
+                ]
+        self._held |= found
 
     def cached(self, ids: Sequence[int], content: int) -> int:
         """Tokens of a prompt that others have paid for: the first prompt with a held beginning pays for it."""
-        beginning = tuple(ids[: self.length(ids, content)])
-        if beginning in self._paid:
-            return len(beginning)
-        self._paid.add(beginning)
-        return 0
+        paid = 0
+        for length in self._lengths(ids, content):
+            beginning = tuple(ids[:length])
+            if beginning in self._paid:
+                return max(paid, length)
+            self._paid.add(beginning)
+        return paid
 
     def length(self, ids: Sequence[int], content: int) -> int:
-        """Tokens of a prompt whose keys and values are held: all of its content, or none."""
-        return content if tuple(ids[:content]) in self._held else 0
+        """Tokens of a prompt whose keys and values are held: all but its last, all of its content, or none."""
+        return next(iter(self._lengths(ids, content)), 0)
 
-    def batch(self, rows: Sequence[list[int]], contents: Sequence[int]) -> Batch:
-        """Inputs for prompts of which some beginnings are held; a row's last token is in the last column."""
+    def _lengths(self, ids: Sequence[int], content: int) -> list[int]:
+        """Lengths of the held beginnings of a prompt, the longest first."""
+        lengths = sorted({len(ids) - 1, content}, reverse=True) if self._held else []
+        return [length for length in lengths if tuple(ids[:length]) in self._held]
+
+    def batch(self, rows: Sequence[Sequence[int]], contents: Sequence[int], room: int = 0) -> Batch:
+        """Inputs for prompts of which some beginnings are held, and a cache with `room` for tokens behind them.
+
+        A row's last token is in the last column. A model that cannot share gets no cache.
+        """
         lengths = [self.length(row, content) for row, content in zip(rows, contents, strict=True)]
         ends = padded([row[length:] for row, length in zip(rows, lengths, strict=True)], self._model.device)
-        width = max(lengths)
-        if not width:
+        if not self.can_share:
             return Batch(ends, None)
-        device = ends["input_ids"].device
-        held = torch.tensor([[0] * (width - length) + [1] * length for length in lengths], device=device)
-        ends["attention_mask"] = torch.cat([held, ends["attention_mask"]], 1)
-        ends["position_ids"] = ends["position_ids"] + torch.tensor(lengths, device=device)[:, None]
-        return Batch(
-            ends,
-            self._cache(
-                [self._held.get(tuple(row[:length])) for row, length in zip(rows, lengths, strict=True)], width
-            ),
-        )
-
-    def _cache(self, held: list, width: int) -> DynamicCache:
-        some = next(layers for layers in held if layers is not None)
-        cache = DynamicCache(config=self._model.config)
-        for number, (key, value) in enumerate(some):
-            shapes = [(len(held), like.shape[0], width, like.shape[2]) for like in (key, value)]
-            keys, values = (key.new_zeros(shape) for shape in shapes)
-            for place, layers in enumerate(held):
-                if layers is not None:
-                    length = layers[number][0].shape[1]
-                    keys[place, :, width - length :] = layers[number][0]
-                    values[place, :, width - length :] = layers[number][1]
-            cache.update(keys, values, number)
-        return cache
+        width = max(lengths)
+        cache = roomy(self._model.config, width + ends["input_ids"].shape[1] + room)
+        if width:
+            device = ends["input_ids"].device
+            held = torch.tensor([[0] * (width - length) + [1] * length for length in lengths], device=device)
+            ends["attention_mask"] = torch.cat([held, ends["attention_mask"]], 1)
+            ends["position_ids"] = ends["position_ids"] + torch.tensor(lengths, device=device)[:, None]
+            beginnings = [self._held.get(tuple(row[:length])) for row, length in zip(rows, lengths, strict=True)]
+            for number, layer in enumerate(cache.layers):
+                layer.begin([states and states[number] for states in beginnings], width)
+        return Batch(ends, cache)
 
 
 def padded(rows: Sequence[Sequence[int]], device) -> dict[str, torch.Tensor]:

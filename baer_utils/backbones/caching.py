@@ -1,0 +1,94 @@
+"""Keys and values of a batch in buffers with room for all that will be computed, so that nothing is copied to grow.
+
+The library's own cache concatenates at every step, and copies every row that stays when one leaves: on a CPU that costs
+more than the arithmetic of a small model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from transformers import Cache, DynamicCache
+from transformers.cache_utils import DynamicLayer
+
+Held = tuple[torch.Tensor, torch.Tensor]  # keys and values of one row in one layer: (heads, tokens, dimension)
+
+
+class RoomyLayer(DynamicLayer):
+    """One layer: a buffer of fixed size, of which the first columns are filled.
+
+    Parameters
+    ----------
+    room : columns (tokens) of the buffer.
+    """
+
+    def __init__(self, room: int):
+        super().__init__()
+        self._room, self._filled = room, 0
+        self._buffers: tuple[torch.Tensor, ...] = ()
+
+    def begin(self, held: Sequence[Held | None], width: int) -> None:
+        """Fill the first `width` columns with what is held of each row, on the right; zeros where there is nothing."""
+        some = next(states for states in held if states is not None)
+        self.lazy_initialization(*(like[None].expand(len(held), *like.shape) for like in some))
+        for row, states in enumerate(held):
+            length = 0 if states is None else states[0].shape[1]
+            for buffer, state in zip(self._buffers, states or (), strict=False):
+                buffer[row, :, width - length : width] = state
+            for buffer in self._buffers:
+                buffer[row, :, : width - length] = 0
+        self._show(width)
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        """Make the buffers, for as many rows as there are."""
+        super().lazy_initialization(key_states, value_states)
+        shapes = [(*states.shape[:2], self._room, states.shape[3]) for states in (key_states, value_states)]
+        self._buffers = key_states.new_empty(shapes[0]), value_states.new_empty(shapes[1])
+
+    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args, **kwargs):
+        """Write new columns behind the filled ones; returns all filled ones."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        end = self._filled + key_states.shape[2]
+        for buffer, states in zip(self._buffers, (key_states, value_states), strict=True):
+            buffer[:, :, self._filled : end] = states
+        self._show(end)
+        return self.keys, self.values
+
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
+        """Keep these rows, in this order; a row may only move to a place in front of it (`packed`)."""
+        moved = [(to, of) for to, of in enumerate(indices.tolist()) if to != of]
+        for buffer in self._buffers:
+            for to, of in moved:
+                buffer[to, :, : self._filled] = buffer[of, :, : self._filled]
+        self._buffers = tuple(buffer[: len(indices)] for buffer in self._buffers)
+        self._show(self._filled)
+
+    def _show(self, filled: int) -> None:
+        self._filled = filled
+        self.keys, self.values = (buffer[:, :, :filled] for buffer in self._buffers)
+
+
+def can_hold(config) -> bool:
+    """Whether every layer of a model keeps all keys and values: no sliding windows, no recurrent states."""
+    return all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
+
+
+def roomy(config, room: int) -> Cache:
+    """An empty cache of `room` columns for a model that `can_hold`."""
+    return Cache(layers=[RoomyLayer(room) for _ in DynamicCache(config=config).layers])
+
+
+def packed(keep: Sequence[int]) -> list[int]:
+    """The same rows with the last ones moved into the gaps: as few as possible change their place.
+
+    Parameters
+    ----------
+    keep : positions of the rows that stay, ascending.
+    """
+    order = list(range(len(keep)))
+    gaps = sorted(set(order) - set(keep))
+    for gap, row in zip(gaps, (row for row in keep if row >= len(keep)), strict=True):
+        order[gap] = row
+    return order
