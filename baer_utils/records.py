@@ -24,6 +24,7 @@ RUN_COLUMNS = (
 RUN_KEY = ["pair_id", "protocol", "view", "stage", "trial"]
 SPLITS = ("selection", "calibration", "test")
 STATUSES = ("ok", "tie", "unparsed", "truncated", "error")
+SILENT = ("unparsed", "error")  # statuses that carry no value, whatever the row holds
 SWAPPED_VIEW = {
     "ab": "ba", "ba": "ab", "ab_BA": "ba_BA", "ba_BA": "ab_BA", "a": "b", "b": "a", "q": "q", "net": "net",
 }  # fmt: skip
@@ -158,7 +159,17 @@ def _check_columns(frame: pd.DataFrame, columns: tuple[str, ...], kind: str) -> 
 def _as_text(out: pd.DataFrame, column: str, remedy: str) -> None:
     is_text = out[column].map(lambda value: isinstance(value, str)).astype(bool)
     _refuse(out, ~is_text, column, "must be text", remedy)
+    whole = out[column].map(_is_whole).astype(bool)
+    _refuse(out, ~whole, column, "must be valid Unicode; half a surrogate pair is not", "Decode the source as UTF-8.")
     out[column] = out[column].astype("str")
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _refuse(frame: pd.DataFrame, wrong, column: str, must: str, remedy: str) -> None:

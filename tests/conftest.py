@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from hypothesis import settings
 
 from baer_utils.records import check_pairs, question_group, split_of
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED = REPOSITORY.parent / "shared" / "data"
 
+settings.register_profile("patient", deadline=None)  # a busy machine is no bug
+settings.load_profile("patient")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing in the tests may wait for a network
 
 

@@ -275,3 +275,11 @@ def test_every_view_has_one_partner_and_statuses_are_the_five_of_the_design():
     assert all(SWAPPED_VIEW[SWAPPED_VIEW[view]] == view for view in SWAPPED_VIEW)
     assert set(SWAPPED_VIEW) == {"ab", "ba", "ab_BA", "ba_BA", "a", "b", "q", "net"}
     assert STATUSES == ("ok", "tie", "unparsed", "truncated", "error")
+
+
+@pytest.mark.parametrize("column", ["instruction", "response_a", "pair_id"])
+def test_half_a_surrogate_pair_is_refused_by_row(column):
+    pairs = pair_table(["one", "two"]).astype(object)
+    pairs.loc[1, column] = "half \ud83d of it"
+    with pytest.raises(ValueError, match=f"{column} must be valid Unicode; .*row 1"):
+        check_pairs(pairs)

@@ -13,9 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from baer_utils.prompts import LABEL_SIGN
+from baer_utils.records import SILENT
 
 SOURCE = "direct"  # whose reads are corrected
-SILENT = ("unparsed", "error")  # statuses that carry no value, whatever the row holds
 EXCHANGED_VIEWS = ("ab_BA", "ba_BA")  # the first response labelled B: asked by `direct`, or by `calibraeval` itself
 
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from baer_utils.debias import THREE_PROMPTS, Debias, fit_three_prompts, label_reads, probability_excess
-from baer_utils.evidence.runs import SILENT, run_array
+from baer_utils.evidence.runs import run_array
 from baer_utils.evidence.summary import summarize
-from baer_utils.records import unit_hash
+from baer_utils.records import SILENT, unit_hash
 
 
 def _sign_of_mean(runs: pd.DataFrame, pairs: pd.DataFrame, method: str) -> NDArray[np.float64]:

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from baer_utils.records import SILENT
+
 VOTED = "self_consistency"  # its trials are votes, pooled into one value per order
-SILENT = ("unparsed", "error")  # statuses that carry no verdict, whatever the row holds
 
 
 def run_array(runs: pd.DataFrame, experts: Sequence[str], pair_ids: Sequence[str] | None = None) -> NDArray[np.float64]:
