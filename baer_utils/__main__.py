@@ -1,4 +1,4 @@
-"""The command line: `python -m baer_utils book | judge | fetch`. It reads arguments, calls the module, prints.
+"""The command line: `python -m baer_utils book | judge | bench | fetch`. It reads arguments, calls the module, prints.
 
 Nothing heavy is imported before a command is known, so `--help` answers at once. Bad input ends as one line on standard
 error with exit code 2; work that was begun and failed ends with exit code 1; Ctrl-C with 130.
@@ -35,6 +35,12 @@ def parser() -> argparse.ArgumentParser:
     judge.add_argument("--seed", type=int, default=0, help="seed of the split into selection, calibration and test")
     judge.add_argument("--experts", nargs="+", default=[], metavar="NAME", help="protocols (default: the book's)")
     judge.set_defaults(run=judge_pairs)
+
+    bench = commands.add_parser("bench", help="measure the judge against plain transformers and against peers")
+    bench.add_argument("what", choices=["judge"], help="what is measured")
+    bench.add_argument("--pairings", type=int, default=5, help="how often the two sides are timed (default: 5)")
+    bench.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only these sections")
+    bench.set_defaults(run=bench_judge)
     return top
 
 
@@ -71,6 +77,14 @@ def judge_pairs(args: argparse.Namespace) -> None:
     pairs = seal(pairs, store)
     _, report = judge_pairs(pairs, backbone, tuple(args.experts or BOOK_BANK), store=store)
     print(report)
+
+
+def bench_judge(args: argparse.Namespace) -> None:
+    """`bench judge`: measure, print, and keep the figures in outputs/reference/bench.json."""
+    from baer_utils.bench.judge import bench_judge
+
+    if not bench_judge(args.pairings, tuple(args.only)):
+        raise RuntimeError("at least one promise does not hold on this machine; the figures above say which.")
 
 
 def main(arguments: list[str] | None = None) -> int:

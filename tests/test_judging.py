@@ -404,6 +404,16 @@ def test_progress_counts_pairs_and_tokens_and_foresees_the_end(tmp_path, monkeyp
     assert now["seconds_left"] == pytest.approx(1000 / now["tokens_per_second"], rel=0.2)
 
 
+def test_tokens_are_shown_before_their_pairs_are_finished_and_counted_once():
+    shown = Progress(10, 100.0, show=False)
+    shown.advance(300)
+    shown.advance(500)
+    assert (shown.done, shown.tokens) == (0, 800)
+    shown.update(3, 25.0, 1000)
+    shown.update(1, 10.0, 0)
+    assert (shown.done, shown.tokens) == (4, 1000)
+
+
 def test_a_progress_file_that_cannot_be_written_is_refused_at_once_and_never_ends_a_run(tmp_path, monkeypatch):
     monkeypatch.setenv("BAER_PROGRESS", str(tmp_path / "missing" / "progress.json"))
     with pytest.raises(FileNotFoundError, match="missing"):

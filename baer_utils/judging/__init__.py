@@ -66,9 +66,9 @@ def judge_pairs(
     if unknown or not experts:
         raise ValueError(f"experts must be among {', '.join(PROTOCOLS)}; got {', '.join(unknown) or 'none'}.")
     pairs = check_pairs(pairs)
-    bank = _Bank(backbone, list(dict.fromkeys(experts)), store, settings or Settings())
     start = time.perf_counter()
     with contextlib.closing(Progress(len(pairs), sum(map(text_size, _rows(pairs))), show=progress)) as shown:
+        bank = _Bank(backbone, list(dict.fromkeys(experts)), store, settings or Settings(), shown)
         for number, block in enumerate(blocks(pairs)):
             tokens = bank.judge(block)
             if number == 0:
@@ -90,13 +90,15 @@ def judge_pairs(
 class _Bank:
     """The experts at work: their rows and counts so far."""
 
-    def __init__(self, backbone: Backbone, experts: list[str], store: Store | None, settings: Settings):
+    def __init__(
+        self, backbone: Backbone, experts: list[str], store: Store | None, settings: Settings, shown: Progress
+    ):
         self.experts, self.settings = experts, settings
         self.rows: list[dict] = []
         self.report = JudgingReport()
         self._name = backbone.name
         self._limit = ResponseLimit(backbone, experts, settings)
-        self._answering = Answering(backbone, store, self.report)
+        self._answering = Answering(backbone, store, self.report, shown.advance)
 
     def judge(self, block: list) -> int:
         """Take all protocols of a block of pairs from first call to last; returns the tokens newly computed."""

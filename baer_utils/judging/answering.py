@@ -28,12 +28,14 @@ class Answering:
     backbone : the judge.
     store : where answers are kept; None keeps nothing. A judge that repeats recorded answers needs none.
     report : the counts to add to.
+    computed : told how many tokens each batch took.
     """
 
-    def __init__(self, backbone: Backbone, store: Store | None, report: JudgingReport):
+    def __init__(self, backbone: Backbone, store: Store | None, report: JudgingReport, computed: Callable[[int], None]):
         self._backbone, self._report = backbone, report
         self._store = store if backbone.context else None
         self._stored = self._store.calls() if self._store is not None else {}
+        self._computed = computed
         self._answers: dict[str, Answer] = {}
         self._planned: set[str] = set()
         self._beginnings: Callable[[], list[Prompt]] | None = None
@@ -77,6 +79,7 @@ class Answering:
         computed = dict(zip(batch, ask(self._backbone, list(batch.values())), strict=True))
         self._answers.update({key: computed[key] for key in missing})
         kept = [key for key in made if not isinstance(computed[key], Failure)]
+        self._computed(sum(computed[key].prompt_tokens + computed[key].new_tokens for key in kept))
         for key in kept:
             for name in ("prompt_tokens", "cached_tokens", "new_tokens"):
                 setattr(self._report, name, getattr(self._report, name) + getattr(computed[key], name))

@@ -31,7 +31,7 @@ class Progress:
     def __init__(self, pairs: int, work: float, *, show: bool = True):
         self.pairs, self.work = pairs, work
         self.done, self.tokens = 0, 0
-        self._worked, self._skipped = 0.0, 0.0
+        self._worked, self._skipped, self._ahead = 0.0, 0.0, 0
         self._start = self._last = time.monotonic()
         self._file = os.environ.get("BAER_PROGRESS") if show else None
         self._bar = tqdm(total=pairs, unit="pair", leave=False) if show and not self._file and _watched() else None
@@ -42,14 +42,25 @@ class Progress:
     def update(self, pairs: int, work: float, tokens: int) -> None:
         """Count `pairs` finished, the work in them, and the tokens newly computed for them (0: all were found)."""
         self.done += pairs
-        self.tokens += tokens
+        self.tokens += tokens - self._ahead
+        self._ahead = 0
         if tokens:
             self._worked += work
         else:
             self._skipped += work
-        state = self.state()
         if self._bar is not None:
             self._bar.update(pairs)
+        self._show()
+
+    def advance(self, tokens: int) -> None:
+        """Tokens computed for pairs that are not finished yet; `update` will count them once."""
+        self.tokens += tokens
+        self._ahead += tokens
+        self._show()
+
+    def _show(self) -> None:
+        state = self.state()
+        if self._bar is not None:
             left = "" if state["seconds_left"] is None else f", {state['seconds_left']:.0f} s left"
             self._bar.set_postfix_str(f"{state['tokens_per_second']:.0f} tokens/s{left}")
         elif self._file:

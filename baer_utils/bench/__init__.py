@@ -1,0 +1,1 @@
+"""Measurements: what sharing and batching save, side by side with plain transformers and with peers."""

@@ -1,0 +1,88 @@
+"""`bench judge`: what the promises about judging measure on this machine, one function each.
+
+Every function returns a dict: what was promised (`at_least` or `at_most`), what was measured, and the counts behind it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from baer_utils.bench.pairing import machine, side_by_side, timed
+from baer_utils.bench.peers import harness, server
+from baer_utils.bench.reading import OURS, PLAIN, SETTINGS, arithmetic, backbone, precision, reads
+from baer_utils.bench.workload import BANK, long_pairs
+from baer_utils.judging import judge_pairs
+
+RESULTS = Path(__file__).parents[2] / "outputs" / "reference" / "bench.json"
+
+
+def bank(pairings: int, experts: tuple[str, ...] = BANK) -> dict:
+    """The whole default bank against the same prompts one by one."""
+    ours, plain = backbone(), backbone(plain=True)
+    table = long_pairs(ours, OURS + PLAIN * pairings)
+    counts: dict[str, list[int]] = {"prompt": [], "computed": [], "new": []}
+
+    def mine(number: int) -> float:
+        seconds, (_, report) = timed(lambda: judge_pairs(table.head(OURS), ours, experts, **_quiet()))
+        counts["prompt"].append(report.prompt_tokens)
+        counts["computed"].append(report.prompt_tokens - report.cached_tokens)
+        counts["new"].append(report.new_tokens)
+        return seconds / OURS
+
+    def theirs(number: int) -> float:
+        block = table.iloc[OURS + PLAIN * number :].head(PLAIN).reset_index(drop=True)
+        return timed(lambda: judge_pairs(block, plain, experts, **_quiet()))[0] / PLAIN
+
+    result = side_by_side(mine, theirs, pairings)
+    share = counts["computed"][0] / counts["prompt"][0]
+    return {
+        "at_least": 6.0,
+        "computed_share": round(share, 4),
+        "computed_share_at_most": 0.30,
+        "prompt_tokens": counts["prompt"][0],
+        "computed_prompt_tokens": counts["computed"][0],
+        "new_tokens": counts["new"][0],
+        "holds": result["ratio"] >= 6.0 and share <= 0.30,
+    } | result
+
+
+def trials(pairings: int) -> dict:
+    """Five sampled trials in two orders: new tokens per second against `model.generate` prompt by prompt."""
+    ours, plain = backbone(), backbone(plain=True)
+    table = long_pairs(ours, OURS + PLAIN * pairings)
+
+    def seconds_per_token(judge, block) -> float:
+        took, (_, report) = timed(lambda: judge_pairs(block, judge, ("self_consistency",), **_quiet()))
+        return took / report.new_tokens
+
+    result = side_by_side(
+        lambda number: seconds_per_token(ours, table.head(OURS)),
+        lambda number: seconds_per_token(plain, table.iloc[OURS + PLAIN * number :].head(PLAIN).reset_index(drop=True)),
+        pairings,
+    )
+    return {"at_least": 6.0, "holds": result["ratio"] >= 6.0} | result
+
+
+SECTIONS: dict[str, Callable[[int], dict]] = {
+    "precision": precision, "reads": reads, "arithmetic": arithmetic, "harness": harness, "server": server,
+    "trials": trials, "bank": bank,
+}  # fmt: skip
+
+
+def bench_judge(pairings: int, only: tuple[str, ...] = ()) -> bool:
+    """Measure, print and keep every section; returns whether none failed (an absent peer is no failure)."""
+    unknown = [name for name in only if name not in SECTIONS]
+    if unknown:
+        raise ValueError(f"a section must be one of {', '.join(SECTIONS)}; {', '.join(unknown)} is not.")
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in only or SECTIONS:
+        kept[name] = SECTIONS[name](pairings) | {"pairings": pairings} | machine()
+        print(f"{name}: {json.dumps(kept[name], indent=1)}", flush=True)
+        RESULTS.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    return all(kept[name]["holds"] is not False for name in only or SECTIONS)
+
+
+def _quiet() -> dict:
+    return {"settings": SETTINGS, "progress": False}

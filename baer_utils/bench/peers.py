@@ -1,0 +1,67 @@
+"""The same one-token reads asked of other tools, side by side: lm-evaluation-harness, and a vLLM server.
+
+Neither is needed for anything else, so neither is installed with the project; a section says what to install.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+from baer_utils.bench.pairing import side_by_side, timed
+from baer_utils.bench.reading import OURS, PLAIN, ask_reads, backbone, read_calls
+from baer_utils.bench.workload import by_labels, long_pairs
+
+HARNESS = "lm_eval==0.4.13"
+BATCH_SIZES = (1, 4, 8, 16, 32)
+
+
+def harness(pairings: int) -> dict:
+    """lm-evaluation-harness, `hf` model: log-likelihood of the two labels, same prompts, at its best batch size."""
+    if find_spec("lm_eval") is None:
+        return {"not_measured": f"pip install {HARNESS}", "at_least": 2.0, "holds": None}
+    from lm_eval.models.huggingface import HFLM
+
+    ours = backbone()
+    table = long_pairs(ours, OURS + PLAIN * (pairings + 1))
+    calls = read_calls(ours, table.head(OURS))
+
+    def seconds(block: int, size: int) -> float:
+        theirs = HFLM(pretrained=ours.model, tokenizer=ours.tokenizer, batch_size=size, backend="causal")
+        pairs = table.iloc[OURS + PLAIN * block :].head(PLAIN)
+        requests = [
+            (("", label), ours.render(call.prompt), [token])
+            for labels, group in by_labels(read_calls(ours, pairs)).items()
+            for call in group
+            for label, (token, *_) in zip(labels, ours.label_ids(labels), strict=True)
+        ]
+        return timed(lambda: theirs._loglikelihood_tokens(requests, disable_tqdm=True))[0] / PLAIN
+
+    tried = {size: seconds(pairings, size) for size in BATCH_SIZES}
+    best = min(tried, key=tried.get)
+    result = side_by_side(
+        lambda _: timed(lambda: ask_reads(ours, calls))[0] / OURS, lambda n: seconds(n, best), pairings
+    )
+    return {"at_least": 2.0, "batch_size": best, "holds": result["ratio"] >= 2.0} | result
+
+
+def server(pairings: int) -> dict:
+    """A vLLM server with prefix caching, both sides bfloat16; the server's address is in BAER_BENCH_SERVER."""
+    address = os.environ.get("BAER_BENCH_SERVER")
+    if not address:
+        return {"not_measured": "start vLLM and set BAER_BENCH_SERVER=server:<url>#<model>", "holds": None}
+    from baer_utils.backbones import open_backbone
+
+    ours, theirs = backbone("bfloat16"), open_backbone(address)
+    calls = read_calls(ours, long_pairs(ours, OURS * (pairings + 1)).tail(OURS * pairings))
+    size = len(calls) // pairings  # other prompts every time, so that no side finds an answer of an earlier pairing
+
+    def block(number: int) -> list:
+        return calls[size * number :][:size]
+
+    result = side_by_side(
+        lambda number: timed(lambda: ask_reads(ours, block(number)))[0] / OURS,
+        lambda number: timed(lambda: ask_reads(theirs, block(number)))[0] / OURS,
+        pairings,
+    )
+    return {"aim": 1.3, "holds": result["ratio"] >= 1.3} | result
