@@ -1,0 +1,68 @@
+"""Keys and values in buffers with room: the same tensors as the library's own cache, whatever rows leave."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import LlamaConfig
+from transformers.cache_utils import DynamicLayer
+
+from baer_utils.backbones.caching import RoomyLayer, can_hold, packed, roomy
+from baer_utils.backbones.decoding import LIKELY, sample
+
+
+def states(rows: int, tokens: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    noise = torch.Generator().manual_seed(seed)
+    return tuple(torch.randn(rows, 2, tokens, 4, generator=noise) for _ in range(2))
+
+
+@given(st.sets(st.integers(0, 30)).map(sorted))
+def test_packing_keeps_the_same_rows_and_moves_none_backwards(keep):
+    order = packed(keep)
+    assert sorted(order) == keep
+    assert all(of >= to for to, of in enumerate(order))
+    assert sum(to != of for to, of in enumerate(order)) == len([row for row in keep if row >= len(keep)])
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.sets(st.integers(0, 5))), max_size=5))
+def test_a_layer_with_room_holds_what_the_librarys_layer_holds(steps):
+    ours, theirs, rows = RoomyLayer(1 + 3 * 5), DynamicLayer(), 6
+    for layer in (ours, theirs):
+        layer.update(*states(rows, 1, 0))
+    for number, (tokens, leaving) in enumerate(steps, 1):
+        order = packed([row for row in range(rows) if row not in leaving])
+        if not order:
+            break
+        rows = len(order)
+        for layer in (ours, theirs):
+            layer.batch_select_indices(torch.tensor(order))
+            layer.update(*states(rows, tokens, number))
+        assert torch.equal(ours.keys, theirs.keys) and torch.equal(ours.values, theirs.values)
+        assert ours.get_seq_length() == theirs.get_seq_length()
+
+
+def test_what_is_held_stands_on_the_right_and_zeros_on_the_left():
+    layer = RoomyLayer(8)
+    keys, values = (part[0] for part in states(1, 3, 1))
+    layer.begin([(keys, values), None, (keys[:, :2], values[:, :2])], 4)
+    assert torch.equal(layer.keys[0, :, 1:], keys) and torch.equal(layer.values[2, :, 2:], values[:, :2])
+    assert not layer.keys[0, :, :1].any() and not layer.values[1].any() and not layer.keys[2, :, :2].any()
+
+
+def test_a_model_with_sliding_windows_is_not_held():
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+    assert can_hold(LlamaConfig(**sizes)) and len(roomy(LlamaConfig(**sizes), 4).layers) == 2
+    from transformers import MistralConfig
+
+    assert not can_hold(MistralConfig(**sizes, sliding_window=4))
+
+
+def test_a_nucleus_wider_than_the_first_look_is_drawn_from_whole():
+    """A flat distribution over many tokens: the nucleus is far wider than `LIKELY`, and all of it can be drawn."""
+    import numpy as np
+
+    logits = torch.zeros(1, 40 * LIKELY)
+    draws = [np.random.Generator(np.random.Philox(seed)) for seed in range(200)]
+    drawn = [sample(logits, 1.0, 0.5, [draw])[0] for draw in draws]
+    assert len(set(drawn)) > 150 and max(drawn) < 20 * LIKELY + 1
