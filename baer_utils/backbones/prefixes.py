@@ -7,6 +7,7 @@ in batches fixed by it too, so that an answer's bits never depend on what the st
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -40,6 +41,8 @@ class Prefixes:
         self._held: dict[Ids, list[Held]] = {}
         self._paid: set[Ids] = set()
         self.can_share = can_hold(model.config)
+        if model.device.type == "cpu":  # else transformers copies the keys once for every query head of a group
+            os.environ.setdefault("TRANSFORMERS_SDPA_FORCE_GQA", "1")
 
     def hold(self, beginnings: Mapping[Ids, int]) -> None:
         """Forget what was held and compute these.
