@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import expit
 
+from baer_utils.debias import FULL_ORBIT, fit_map, label_reads, probability_excess
 from baer_utils.evidence import clip_limit
 from baer_utils.prompts import claim_graph
 from baer_utils.verification import pointwise_evidence
@@ -40,6 +42,30 @@ def screened_score(
     if head not in HEADS:
         raise ValueError(f"a screened head must be one of {', '.join(HEADS)}; it is {head!r}.")
     return HEADS[head](runs, list(pair_ids), clip)
+
+
+def fourth_orbit_score(runs: pd.DataFrame, pairs: pd.DataFrame, *, mode: str = "ecdf") -> NDArray[np.float64]:
+    """CalibraEval on its full fourth orbit: the log-odds of the mean calibrated probability of *a* in four prompts.
+
+    Parameters
+    ----------
+    runs : run table with the four reads of the protocol `orbit`.
+    pairs : pair table, N rows. The map is fitted on its selection and calibration pairs, without labels.
+    mode : see `debias.fit_map`.
+
+    Returns
+    -------
+    array (N,) toward *a*, odd to the last bit; NaN where one of the four reads is missing, and everywhere when no
+    selection or calibration pair has all four.
+    """
+    asked = runs[runs["protocol"] == "orbit"].assign(protocol="direct")
+    reads = label_reads(asked, pairs["pair_id"], FULL_ORBIT.views)
+    fitted_on = (pairs["split"] != "test").to_numpy() & ~np.isnan(reads).any(axis=1)
+    if not fitted_on.any():
+        return np.full(len(pairs), np.nan)
+    g = fit_map(reads[fitted_on], FULL_ORBIT, pairs=list(pairs.loc[fitted_on, "pair_id"]), mode=mode)
+    excess = probability_excess(g(expit(reads)), FULL_ORBIT)
+    return np.log(0.5 + excess) - np.log(0.5 - excess)
 
 
 def _both_orders(protocol: str):

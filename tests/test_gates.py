@@ -178,3 +178,44 @@ def test_the_table_shows_every_evaluated_head_on_every_split():
     assert list(table["head"]) == ["stack"] * 3 + ["reference"] * 3
     assert list(table["margin"]) == [1, 2, 3, 4, 5, 6]
     assert replace(development(stack=None)).table().empty
+
+
+# ---------------------------------------------------------------- screened heads
+
+
+def screened_tables():
+    splits = ["selection"] * 4 + ["calibration"] * 4 + ["test"] * 2
+    pairs = pd.DataFrame({"split": splits, "label": [1.0, 1, -1, -1, 1, 1, -1, -1, np.nan, np.nan]})
+    native = pd.DataFrame({"direct": [1.0, 0, 1, 1, 1, 1, -1, 1, 1, 1], "rubric": [-1.0, 1, -1, np.nan, 1] + [1.0] * 5})
+    return pairs, native
+
+
+def test_a_screened_head_meets_the_strongest_baseline_of_exactly_its_own_pairs():
+    pairs, native = screened_tables()
+    s = {
+        "right": pairs["label"].fillna(1).to_numpy(),
+        "asked on two": np.array([1.0, 2, np.nan, np.nan] + [np.nan] * 6),
+        "half": np.array([1.0, 1, -1, -1] + [np.nan] * 6),
+        "silent": np.full(10, np.nan),
+    }
+    table = gates.screen(pairs, s, native)
+    # selection: direct answers a, a (a tie), a, a: 2 of 4 right; rubric b, a, b, a (missing): 2 of 4; ties by name
+    assert table.loc["right", ["selection_pairs", "selection_baseline", "selection_margin"]].tolist() == [
+        4,
+        "direct",
+        50,
+    ]
+    assert table.loc["right", ["calibration_baseline", "calibration_margin"]].tolist() == ["direct", 25]
+    assert table.loc["asked on two", ["selection_pairs", "selection_margin"]].tolist() == [2, 0]
+    assert table["verdict"].tolist() == ["advances", "does not advance", "not evaluated", "does not advance"]
+    assert np.isnan(table.loc["silent", "selection_margin"]) and table.loc["silent", "selection_baseline"] == ""
+
+
+def test_screening_never_looks_at_a_test_row():
+    pairs, native = screened_tables()
+    s = {"head": np.arange(10.0) - 4}
+    poisoned = (
+        pairs.assign(label=pairs["label"].fillna(-1)),
+        native.assign(direct=native["direct"].where(lambda d: d.index < 8, -1)),
+    )
+    assert gates.screen(pairs, s, native).equals(gates.screen(poisoned[0], s, poisoned[1]))

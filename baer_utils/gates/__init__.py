@@ -14,6 +14,7 @@ from baer_utils.gates.margins import (
     margin,
     strongest_baseline,
 )
+from baer_utils.gates.screened import screen
 from baer_utils.gates.selecting import Decision, Development, HeadFigures, select_head
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Verdict",
     "advance",
     "margin",
+    "screen",
     "select_head",
     "strongest_baseline",
 ]
