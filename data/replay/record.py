@@ -61,8 +61,8 @@ def record(benchmark: str, n_pairs: int) -> pd.DataFrame:
 def described(benchmark: str, runs: pd.DataFrame) -> str:
     """What a record holds, as a Markdown table: calls, tokens, and what became of them."""
     lines = [
-        f"**`{benchmark}`**: {runs['pair_id'].nunique()} pairs, {len(runs):,} calls, by {runs['backbone'].iloc[0]}",
-        "| protocol | pairs | calls | prompt tokens | new tokens | truncated | unparsed | errors |\n" + "|---" * 8 + "|",
+        f"**`{benchmark}`**: {runs['pair_id'].nunique()} pairs, {len(runs):,} calls by {runs['backbone'].iloc[0]}",
+        "| protocol | pairs | calls | prompt tokens | new tokens | cut | unparsed | errors |\n" + 8 * "|---" + "|",
     ]
     for name in [name for name in PROTOCOLS if (runs["protocol"] == name).any()]:
         mine = runs[runs["protocol"] == name]
