@@ -22,7 +22,7 @@ from baer_utils.evidence import NATIVE, native_decisions
 from baer_utils.gates import screen
 from baer_utils.judging import judge_pairs
 from baer_utils.protocols import PROTOCOLS, SCREENED, Settings
-from baer_utils.records import RUN_KEY
+from baer_utils.records import RUN_COLUMNS, RUN_KEY
 from baer_utils.reports import versions
 from baer_utils.screening import screened_score
 from baer_utils.store import open_store
@@ -35,17 +35,23 @@ README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- replay tables: begin (written by data/replay/record.py) -->", "<!-- replay tables: end -->"
 
 
-def record(benchmark: str, n_pairs: int) -> pd.DataFrame:
-    """Runs of one benchmark, sorted by run key."""
+def record(benchmark: str, n_pairs: int, before: pd.DataFrame) -> pd.DataFrame:
+    """Runs of one benchmark, sorted by run key; what was recorded before is kept and not asked again."""
     judge = open_backbone(JUDGE)
     pairs = load_pairs(benchmark, n_pairs=n_pairs)
     store = open_store(judge.name, benchmark, n_pairs=n_pairs)
 
     def ask(experts: tuple[str, ...], split: str | None = None) -> pd.DataFrame:
-        asked = pairs if split is None else pairs[pairs["split"] == split].reset_index(drop=True)
-        runs, report = judge_pairs(asked, judge, experts, store=store)
+        asked = pairs if split is None else pairs[pairs["split"] == split]
+        kept = before[before["protocol"].isin(experts) & before["pair_id"].isin(asked["pair_id"])]
+        whole = kept.groupby("pair_id")["protocol"].nunique() == len(experts)
+        kept = kept[kept["pair_id"].isin(whole[whole].index)]
+        missing = asked[~asked["pair_id"].isin(kept["pair_id"])].reset_index(drop=True)
+        if missing.empty:
+            return kept
+        runs, report = judge_pairs(missing, judge, experts, store=store)
         print(f"{benchmark}, {split or 'all pairs'}: {report}", flush=True)
-        return runs
+        return pd.concat([kept, runs])
 
     tables = [ask(EVERYWHERE), ask(SCREENED_FIRST, "selection")]
     runs = pd.concat(tables)
@@ -89,8 +95,9 @@ def main() -> int:
     folder = FOLDER / JUDGE
     folder.mkdir(parents=True, exist_ok=True)
     for benchmark in [args.only] if args.only else BENCHMARKS:
-        runs = record(benchmark, args.n_pairs)
-        runs.to_parquet(folder / f"{benchmark}.parquet", index=False, compression="zstd")
+        file = folder / f"{benchmark}.parquet"
+        before = pd.read_parquet(file) if file.exists() else pd.DataFrame(columns=list(RUN_COLUMNS))
+        record(benchmark, args.n_pairs, before).to_parquet(file, index=False, compression="zstd")
     tables = [described(file.stem, pd.read_parquet(file)) for file in sorted(folder.glob("*.parquet"))]
     head, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
     body = "\n\n".join([BEGIN, budgets(), *tables, END])
