@@ -2,8 +2,9 @@
 
 Every protocol of the bank, every extra candidate, the reference head and the four views of the label orbit are asked
 about every pair. The other screening families are asked about the selection pairs of seed 0, and about its calibration
-pairs where the selection margin is positive. It goes on where it was stopped: the answers are kept in the store. One
-Parquet file per benchmark goes into `data/replay/smollm2-135m/`, and a table into `data/README.md`.
+pairs where the selection margin is positive. It goes on where it was stopped: answers are kept in the store, and pairs
+that a file has already are not asked again. One Parquet file per benchmark goes into `data/replay/smollm2-135m/`, and a
+table into `data/README.md`.
 """
 
 from __future__ import annotations
