@@ -74,6 +74,17 @@ def prior_sample(pair_ids: Sequence[str]) -> list[str]:
     return sorted(pair_ids, key=lambda pair: (unit_hash(f"prior|{pair}"), pair))[:size]
 
 
+def content_order(response_a: Iterable[str], response_b: Iterable[str]) -> NDArray[np.str_]:
+    """The one display order in which PriDe's own inference asks: the response with the smaller text hash stands first.
+
+    Returns
+    -------
+    array (N,) of ``ab`` and ``ba``. A pair and its swap are thus asked the same prompt; two equal texts give ``ab``.
+    """
+    hashes = zip(map(unit_hash, response_a), map(unit_hash, response_b), strict=True)
+    return np.array(["ab" if a <= b else "ba" for a, b in hashes], dtype=np.str_)
+
+
 def subtract_prior(label_log_odds: ArrayLike, prior: float) -> NDArray[np.float64]:
     """Log-odds of the label A without the judge's liking for it: l - logit(prior).
 

@@ -14,10 +14,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from baer_utils.debias import THREE_PROMPTS, Debias, fit_three_prompts, label_reads, probability_excess
+from baer_utils.debias import THREE_PROMPTS, Debias, content_order, fit_three_prompts, label_reads, probability_excess
 from baer_utils.evidence.runs import run_array
 from baer_utils.evidence.summary import summarize
-from baer_utils.records import SILENT, unit_hash
+from baer_utils.records import SILENT
 
 
 def _sign_of_mean(runs: pd.DataFrame, pairs: pd.DataFrame, method: str) -> NDArray[np.float64]:
@@ -53,9 +53,10 @@ def _order_by_content(runs: pd.DataFrame, pairs: pd.DataFrame, method: str) -> N
     equal texts leave nothing to choose: a tie. The prior is that of the `pride` rows (`debias.Debias.apply`).
     """
     L = run_array(runs, [method], pairs["pair_id"])[:, 0, :2]
-    a, b = (pairs[name].map(unit_hash).to_numpy(float) for name in ("response_a", "response_b"))
-    one_order = np.sign(np.where(a < b, L[:, 0], L[:, 1]))
-    return np.where(a == b, np.where(np.isnan(L).all(axis=-1), np.nan, 0.0), one_order)
+    order = content_order(pairs["response_a"], pairs["response_b"])
+    one_order = np.sign(np.where(order == "ab", L[:, 0], L[:, 1]))
+    equal = (pairs["response_a"] == pairs["response_b"]).to_numpy()
+    return np.where(equal, np.where(np.isnan(L).all(axis=-1), np.nan, 0.0), one_order)
 
 
 def _three_prompts(
