@@ -34,6 +34,9 @@ def parser() -> argparse.ArgumentParser:
     judge.add_argument("--n-pairs", type=int, default=0, help="number of pairs; 0, the default, means all")
     judge.add_argument("--seed", type=int, default=0, help="seed of the split into selection, calibration and test")
     judge.add_argument("--experts", nargs="+", default=[], metavar="NAME", help="protocols (default: the book's)")
+    judge.add_argument(
+        "--dry-run", action="store_true", help="print the calls and tokens it would take, and ask nothing"
+    )
     judge.set_defaults(run=judge_pairs)
 
     bench = commands.add_parser("bench", help="measure the judge against plain transformers and against peers")
@@ -61,22 +64,43 @@ def fetch_judge(_: argparse.Namespace) -> None:
 
 
 def judge_pairs(args: argparse.Namespace) -> None:
-    """`judge`: fill the store for one benchmark and judge."""
+    """`judge`: fill the store for one benchmark and judge, or say what that would take."""
     from baer_utils.backbones import open_backbone
     from baer_utils.benchmarks import load_pairs
+    from baer_utils.debias import protocols_for
     from baer_utils.judging import judge_pairs
     from baer_utils.protocols import BOOK_BANK, PROTOCOLS
     from baer_utils.store import open_store, seal
 
-    unknown = [name for name in args.experts if name not in PROTOCOLS]
+    experts = protocols_for(args.experts or BOOK_BANK)
+    unknown = [name for name in experts if name not in PROTOCOLS]
     if unknown:
         raise ValueError(f"an expert must be one of {', '.join(PROTOCOLS)}; {', '.join(unknown)} is not.")
     pairs = load_pairs(args.benchmark, args.source, seed=args.seed, n_pairs=args.n_pairs)
     backbone = open_backbone(args.backbone)
+    if args.dry_run:
+        print(planned(pairs, backbone, experts))
+        return
     store = open_store(backbone.name, args.benchmark, seed=args.seed, n_pairs=args.n_pairs)
     pairs = seal(pairs, store)
-    _, report = judge_pairs(pairs, backbone, tuple(args.experts or BOOK_BANK), store=store)
+    _, report = judge_pairs(pairs, backbone, experts, store=store)
     print(report)
+
+
+def planned(pairs, backbone, experts: tuple[str, ...]) -> str:
+    """What judging would take, as a table and two sentences."""
+    from baer_utils.costs import dry_run
+    from baer_utils.judging.planning import ResponseLimit
+    from baer_utils.protocols import Settings
+
+    settings = Settings()
+    table = dry_run(pairs, backbone, experts, settings, cut=ResponseLimit(backbone, experts, settings).cut)
+    return (
+        f"{len(pairs):,} pairs under {backbone.name}; nothing was asked.\n"
+        f"{table.map('{:,.0f}'.format).to_string()}\n"
+        "These are separate prompts with every text as long as its budget allows: what calls share, and what the store "
+        f"has, comes off. {table.attrs['unfit']:,} pairs do not fit the context and are left out."
+    )
 
 
 def bench_judge(args: argparse.Namespace) -> None:

@@ -1,0 +1,12 @@
+"""What experts cost: each one alone, a set of them together, and a run before it is made.
+
+Alone, every prompt is paid in full. Together, a call that two experts make is made once, and what several prompts about
+one content begin with is computed once. `pride` and `calibraeval` read direct judging's answers again: they cost what
+these reads cost and add nothing to a bank that has them.
+"""
+
+from baer_utils.costs.alone import TOKENS, calls_of, native_calls, per_pair, standalone
+from baer_utils.costs.planned import TOGETHER, dry_run
+from baer_utils.costs.together import price
+
+__all__ = ["TOGETHER", "TOKENS", "calls_of", "dry_run", "native_calls", "per_pair", "price", "standalone"]

@@ -1,0 +1,72 @@
+"""Which calls of a run table one method needs, and what they cost as separate prompts.
+
+The rows that a correction adds to a table (`debias.bank_runs`) are no calls and are never counted. This file knows
+nothing about what calls share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from baer_utils.debias import EXCHANGED_VIEWS, SOURCE, content_order
+from baer_utils.protocols import DERIVED
+
+TOKENS = ["prompt_tokens", "new_tokens"]
+
+
+def calls_of(runs: pd.DataFrame, expert: str) -> pd.DataFrame:
+    """Rows of the calls that one expert needs: every stage, failed ones too; for a correction, direct's two reads."""
+    source = SOURCE if expert in DERIVED else expert
+    mine = runs[runs["protocol"] == source]
+    return mine[~mine["view"].isin(EXCHANGED_VIEWS)] if source == SOURCE else mine
+
+
+def native_calls(runs: pd.DataFrame, pairs: pd.DataFrame, method: str) -> pd.DataFrame:
+    """Rows of the calls that an external baseline needs under its own inference, for the pairs given.
+
+    They are those of the expert but for two. PriDe asks one order of each pair (`debias.content_order`); the pairs that
+    its prior was estimated on were asked in both, which is paid once and not counted here. CalibraEval asks its third
+    prompt, ``ba_BA``, besides direct's two.
+    """
+    runs = runs[runs["pair_id"].isin(pairs["pair_id"])]
+    own = calls_of(runs, method)
+    if method == "pride":
+        order = pd.Series(content_order(pairs["response_a"], pairs["response_b"]), pairs["pair_id"].to_numpy())
+        return own[own["view"] == own["pair_id"].map(order)]
+    if method == "calibraeval":
+        third = runs[(runs["view"] == "ba_BA") & runs["protocol"].isin([SOURCE, method])]
+        third = third.sort_values("protocol", ascending=False).drop_duplicates("pair_id")  # direct's, if both asked
+        return pd.concat([own, third])
+    return own
+
+
+def standalone(runs: pd.DataFrame, experts: Sequence[str], pair_ids: Sequence[str] | None = None) -> pd.DataFrame:
+    """What each expert costs by itself, as separate prompts.
+
+    Parameters
+    ----------
+    runs : run table of one backbone, with or without the rows of corrections.
+    experts : names; one that never ran costs 0.
+    pair_ids : the pairs to count; by default all that the table has.
+
+    Returns
+    -------
+    frame indexed by expert, each number per pair: `calls` (failed ones count, without tokens), `prompt_tokens` and
+    `new_tokens` (of a likelihood: the tokens of its text). Rows do not add up to what a set costs: see `price`.
+    """
+    mine, n = of_pairs(runs, pair_ids)
+    bills = {name: per_pair(calls_of(mine, name), n) for name in experts}
+    return pd.DataFrame.from_dict(bills, orient="index", columns=["calls", *TOKENS]).rename_axis("expert")
+
+
+def per_pair(calls: pd.DataFrame, n: int) -> dict[str, float]:
+    """Calls, prompt tokens and new tokens of these rows over n pairs."""
+    return {"calls": len(calls) / n} | {name: float(calls[name].sum()) / n for name in TOKENS}
+
+
+def of_pairs(runs: pd.DataFrame, pair_ids: Sequence[str] | None) -> tuple[pd.DataFrame, int]:
+    """The rows of some pairs (None: all), and how many pairs to divide by."""
+    ids = runs["pair_id"].unique() if pair_ids is None else pair_ids
+    return runs[runs["pair_id"].isin(ids)], max(len(ids), 1)
