@@ -19,6 +19,7 @@ from scipy.stats import binom, binomtest
 from baer_utils import metrics, prompts, scores
 from baer_utils.backbones.base import Generation, Read
 from baer_utils.benchmarks import load_pairs
+from baer_utils.debias import Debias, IncreasingMap
 from baer_utils.deployment import (
     Condition,
     Frozen,
@@ -33,6 +34,7 @@ from baer_utils.deployment import (
     out_of_fold,
     question_folds,
 )
+from baer_utils.deployment.corrections import debias_arrays, debias_figures
 from baer_utils.deployment.fitting import features_of, represent
 from baer_utils.deployment.measuring import measure
 from baer_utils.gates import select_head
@@ -241,14 +243,19 @@ def test_pairs_that_nobody_labelled_are_left_out_and_counted(home):
 # ---------------------------------------------------------------- the swap, the order of rows
 
 
+MADE_UP = Debias(0.7, (), IncreasingMap((0.2, 0.5, 0.9), (0.1, 0.6, 0.8)), None, "ecdf", 0, 0.0)
+
+
 def in_memory(pairs: pd.DataFrame, runs: pd.DataFrame, experts) -> Frozen:
-    """A stack fitted on all rows of a small bank, never written."""
+    """A stack fitted on all rows of a small bank, never written; corrections that nobody fitted."""
     categories = tuple(sorted(set(pairs["subset"]) - {""}))
     condition = Condition("table", "test", 0, 0, tuple(experts), 1e-4, {}, {}, {}, categories, "0")
-    phi, _ = features_of(pairs, runs, condition)
-    stack = fit_stack(phi, pairs["label"].to_numpy(), 0.01)
     content = {"head": "stack", "condition": dataclasses.asdict(condition), "stack": {"lambda": 0.01}}
-    return Frozen(Path(), "", content, {"stack_weights": stack.weights, "stack_scale": stack.scale})
+    content["debias"] = debias_figures(MADE_UP)
+    phi, _ = features_of(pairs, runs, dataclasses.replace(condition, debias=MADE_UP))
+    stack = fit_stack(phi, pairs["label"].to_numpy(), 0.01)
+    arrays = {"stack_weights": stack.weights, "stack_scale": stack.scale} | debias_arrays(MADE_UP)
+    return Frozen(Path(), "", content, arrays)
 
 
 @settings(max_examples=60, deadline=None)

@@ -7,10 +7,11 @@ its answers were obtained. This file describes one; it knows nothing about label
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from types import SimpleNamespace
 
+from baer_utils.debias import Debias, fitted_experts
 from baer_utils.features import category_columns
 from baer_utils.prompts import Segment
 from baer_utils.protocols import PROTOCOLS, Settings, rehearse
@@ -38,6 +39,7 @@ class Condition:
         An imported judge has neither.
     categories : names of the category columns, in order.
     package : version of this package.
+    debias : the fitted corrections behind `pride` and `calibraeval`; None for a bank without them.
     """
 
     benchmark: str
@@ -51,10 +53,16 @@ class Condition:
     templates: dict[str, str]
     categories: tuple[str, ...]
     package: str
+    debias: Debias | None = field(default=None, repr=False)
 
 
 def describe_condition(
-    store, experts: Sequence[str], *, clip: float = CLIP, settings: Settings | None = None
+    store,
+    experts: Sequence[str],
+    *,
+    clip: float = CLIP,
+    settings: Settings | None = None,
+    debias: Debias | None = None,
 ) -> Condition:
     """The condition of a sealed store: its names, and the words, budgets and categories in force now.
 
@@ -64,9 +72,20 @@ def describe_condition(
     experts : names of the stack's experts.
     clip : see `evidence.log_odds`.
     settings : decoding budgets that the runs were made with.
+    debias : corrections fitted on the store's selection and calibration pairs (`fit_debias`); needed, and kept, only
+        where `pride` or `calibraeval` is among the experts.
+
+    Raises
+    ------
+    ValueError
+        for a store without sealed pairs, for corrections that are needed and missing, or fitted on any other pair.
     """
     if store.pairs is None:
         raise ValueError("a condition needs sealed pairs; this store has none. Call store.seal(pairs, store) first.")
+    if fitted_experts(experts, debias):
+        _refuse_other_pairs(debias, store.pairs)
+    else:
+        debias = None
     columns = category_columns(store.pairs, store.benchmark)
     return Condition(
         benchmark=store.benchmark,
@@ -80,7 +99,19 @@ def describe_condition(
         templates=rendered_templates(experts, settings or Settings()),
         categories=tuple(columns.columns),
         package=version("baer-utils"),
+        debias=debias,
     )
+
+
+def _refuse_other_pairs(debias: Debias, pairs) -> None:
+    maps = [fitted.pairs for fitted in (debias.expert, debias.three_prompts) if fitted is not None]
+    development = set(pairs.loc[pairs["split"] != "test", "pair_id"])
+    others = sorted(set().union(debias.prior_pairs, *maps) - development)
+    if others:
+        raise ValueError(
+            "corrections must be fitted on selection and calibration pairs of their own condition; these were fitted "
+            f"on {len(others)} others, first {others[0]}. Fit them again: fit_debias(runs, pairs)."
+        )
 
 
 def prompt_versions(experts: Sequence[str]) -> dict[str, str]:

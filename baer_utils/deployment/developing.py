@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from baer_utils import metrics, scores
+from baer_utils.debias import Debias, bank_runs
 from baer_utils.deployment.conditions import CLIP, baselines_of
 from baer_utils.deployment.fitting import Fit, benchmark_of, labelled_development, lambda_for, represent
 from baer_utils.evidence import native_decisions
@@ -79,9 +80,19 @@ def out_of_fold(
 
 
 def develop(
-    pairs: pd.DataFrame, runs: pd.DataFrame, experts: Sequence[str], *, seed: int = 0, clip: float = CLIP
+    pairs: pd.DataFrame,
+    runs: pd.DataFrame,
+    experts: Sequence[str],
+    *,
+    seed: int = 0,
+    clip: float = CLIP,
+    debias: Debias | None = None,
 ) -> Development:
     """Everything the gates look at, from development rows only.
+
+    PriDe's prior and CalibraEval's maps are fitted on all selection and calibration pairs and are the same in every
+    fold. That is what the papers' rule allows: they are label-free and see no test input, so a fold's held-out labels
+    cannot reach them, and the ones that are frozen are these very ones. What folds hold out is whatever labels fit.
 
     Parameters
     ----------
@@ -90,6 +101,8 @@ def develop(
     experts : names of the stack's experts, in order.
     seed : seed of the split, which deals the folds too.
     clip : see `evidence.log_odds`.
+    debias : the condition's corrections, `fit_debias(runs, pairs)`; needed where `pride` or `calibraeval` is among the
+        experts. Give `describe_condition` the same ones.
 
     Returns
     -------
@@ -100,11 +113,12 @@ def develop(
     Raises
     ------
     ValueError
-        without labelled development pairs, or for pairs of two benchmarks.
+        without labelled development pairs, for pairs of two benchmarks, or for corrections needed and missing.
     """
     rows, unlabelled = labelled_development(pairs)
     benchmark = benchmark_of(rows)
     categories = category_columns(pairs[pairs["split"] != "test"], benchmark).columns
+    runs = bank_runs(runs, experts, debias)
     phi, evidence = represent(rows, runs, experts, benchmark, categories, clip=clip)
     y, split = rows["label"].to_numpy(float), rows["split"].to_numpy()
     masks = {name: split == name for name in GATED} | {POOLED: np.ones(len(rows), dtype=bool)}
@@ -116,7 +130,7 @@ def develop(
     bounded, _ = out_of_fold(phi, y, split, fold, largest=largest, fit=fit_nonnegative_stack)
     beside = {part: _share(scores.decision(bounded[mask]) == y[mask]) for part, mask in masks.items()}
     notes = {"lambda_by_fold": lambdas, "nonnegative_accuracy": beside}
-    native = native_decisions(runs, rows, baselines_of(experts))
+    native = native_decisions(runs, rows, baselines_of(experts), debias=debias)
     figures, baselines, accuracy = _compare({"stack": s}, native, y, masks, {"stack": notes})
     table = rows[["pair_id", "group_id", "split", "label"]].assign(fold=fold, stack=s)
     return Development(

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from baer_utils.debias import bank_runs
 from baer_utils.deployment.conditions import Condition
 from baer_utils.evidence import Evidence, run_array, summarize
 from baer_utils.features import category_columns, stack_features
@@ -66,7 +67,8 @@ def represent(
 
 
 def features_of(pairs: pd.DataFrame, runs: pd.DataFrame, condition: Condition) -> tuple[NDArray[np.float64], Evidence]:
-    """`represent` under the names and the clip of a condition."""
+    """`represent` under the names, the clip and the corrections of a condition, from its judge's own calls."""
+    runs = bank_runs(runs, condition.experts, condition.debias)
     names = (condition.experts, condition.benchmark, condition.categories)
     return represent(pairs, runs, *names, clip=condition.clip)
 

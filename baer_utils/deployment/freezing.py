@@ -6,12 +6,13 @@ and no path goes in, so the same data give the same name. This file knows nothin
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 
 from baer_utils.deployment.conditions import RULES, baselines_of, feature_names
+from baer_utils.deployment.corrections import debias_arrays, debias_figures
 from baer_utils.deployment.files import plain_values, write_frozen
 from baer_utils.deployment.fitting import Heads
 from baer_utils.deployment.frozen import Frozen
@@ -41,25 +42,30 @@ def freeze(decision: Decision, heads: Heads, path: str | Path) -> Frozen:
         "nonnegative_scale": heads.nonnegative_stack.scale,
     }
     arrays = {name: np.ascontiguousarray(values, dtype=np.float64) for name, values in arrays.items()}
+    if heads.condition.debias is not None:
+        arrays |= debias_arrays(heads.condition.debias)
     write_frozen(folder, plain_values(_content(decision, heads)), arrays)
     return Frozen.load(folder)
 
 
 def _content(decision: Decision, heads: Heads) -> dict:
     """Everything that names a head, and everything the decision looked at (design section 6)."""
+    debias = heads.condition.debias
+    condition = asdict(replace(heads.condition, debias=None))
+    del condition["debias"]  # its figures stand on their own, and only where there are any
     return {
         "head": decision.head,
         "selected": decision.selected,
         "reasons": list(decision.reasons),
         "verdicts": {name: asdict(verdict) if verdict else None for name, verdict in decision.verdicts.items()},
         "development": development_figures(decision.development),
-        "condition": asdict(heads.condition),
+        "condition": condition,
         "baselines": list(baselines_of(heads.condition.experts)),
         "rules": RULES,
         "fitted_rows": heads.rows,
         "stack": _readable(heads.stack, heads),
         "nonnegative_stack": _readable(heads.nonnegative_stack, heads),
-    }
+    } | ({} if debias is None else {"debias": debias_figures(debias)})
 
 
 def _readable(stack: Stack, heads: Heads) -> dict:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from baer_utils import scores
+from baer_utils.debias import Debias, bank_runs, protocols_for
 from baer_utils.deployment.conditions import Condition, prompt_versions, rendered_templates
+from baer_utils.deployment.corrections import restored_debias
 from baer_utils.deployment.files import read_frozen
 from baer_utils.deployment.fitting import deployed_score, features_of
+from baer_utils.evidence import native_decisions
 from baer_utils.features import category_columns
 from baer_utils.judging import judge_pairs
 from baer_utils.protocols import PROTOCOLS, Settings
@@ -32,14 +36,15 @@ class Frozen:
     ----------
     path : folder that holds its two files.
     sha256 : of the canonical JSON of `content` and of the arrays: the name of this head.
-    content : what deployment.json says: head, condition, reasons, development figures, readable weights.
-    arrays : name -> fitted array.
+    content : what deployment.json says: head, condition, reasons, development figures, readable weights, and figures
+        of the corrections where the bank has any.
+    arrays : name -> fitted array; floats, and text for the ids of pairs.
     """
 
     path: Path
     sha256: str
     content: dict
-    arrays: dict[str, NDArray[np.float64]] = field(repr=False)
+    arrays: dict[str, NDArray] = field(repr=False)
 
     @classmethod
     def load(cls, path: str | Path) -> Frozen:
@@ -65,7 +70,12 @@ class Frozen:
     def condition(self) -> Condition:
         """The condition it was fitted under."""
         lists = {name: tuple(self.content["condition"][name]) for name in ("experts", "categories")}
-        return Condition(**self.content["condition"] | lists)
+        return Condition(**self.content["condition"] | lists | {"debias": self.debias})
+
+    @cached_property
+    def debias(self) -> Debias | None:
+        """The frozen corrections behind `pride` and `calibraeval`; None for a bank without them."""
+        return restored_debias(self.content["debias"], self.arrays) if "debias" in self.content else None
 
     @property
     def stack(self) -> Stack:
@@ -86,10 +96,19 @@ class Frozen:
     def score_runs(self, pairs: pd.DataFrame, runs: pd.DataFrame) -> NDArray[np.float64]:
         """Signed scores (N,) of pairs from runs that exist already; labels are not looked at.
 
+        The rows of `pride` and `calibraeval` are always those of the frozen corrections, whatever the table holds.
         Swapping the responses (`records.swap_pairs`, `records.swap_runs`) negates every score bit for bit.
         """
         phi, _ = features_of(pairs, runs, self.condition)
         return deployed_score({"stack": self.stack.score(phi)}, self.head)
+
+    def native_decisions(self, pairs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+        """Decisions of the external baselines (pairs x baselines, see `evidence.native_decisions`), nothing refitted.
+
+        PriDe's prior and both of CalibraEval's maps are the frozen ones, so a table of test pairs alone will do.
+        """
+        own = bank_runs(runs, self.condition.experts, self.debias)
+        return native_decisions(own, pairs, self.content["baselines"], debias=self.debias)
 
     def score(self, pairs: pd.DataFrame, backbone) -> pd.DataFrame:
         """Judge new pairs with the frozen settings and score them.
@@ -102,7 +121,8 @@ class Frozen:
         Returns
         -------
         frame with one row per pair, in the order given: pair_id; s, signed, toward *a*; probability of *a*; decision,
-        +1 or -1; calls that the pair took. Only the protocols that the head needs are run.
+        +1 or -1; calls that the pair took. Only the protocols that the head needs are run: direct judging in the
+        place of `pride` and `calibraeval`, whose frozen corrections then read its answers again.
         ``attrs["unknown_categories"]`` maps a subset or task type that the head has never met to its number of pairs,
         and a warning shows it; ``attrs["zero_scores"]`` counts pairs with s = 0, whose decision +1 is a convention.
 
@@ -120,7 +140,8 @@ class Frozen:
                 f"the frozen head has never met these categories (pairs): {unknown}; they activate no category column.",
                 stacklevel=2,
             )
-        runs, report = judge_pairs(pairs, backbone, condition.experts, settings=self.settings)
+        asked = protocols_for(condition.experts, native=False)
+        runs, report = judge_pairs(pairs, backbone, asked, settings=self.settings)
         if report.refused:
             raise ValueError(f"every frozen expert must be able to answer; {report.refused}. Check the backbone.")
         s = self.score_runs(pairs, runs)
@@ -137,7 +158,7 @@ class Frozen:
                 f"a frozen head serves the judge it was fitted for, {condition.backbone!r}; this one is {name!r}. "
                 "Open the same backbone, or develop and freeze a head for this one."
             )
-        imported = [expert for expert in condition.experts if expert not in PROTOCOLS]
+        imported = [name for name in protocols_for(condition.experts, native=False) if name not in PROTOCOLS]
         if imported:
             raise ValueError(
                 f"experts must be protocols that can be asked; {', '.join(imported)} cannot. "

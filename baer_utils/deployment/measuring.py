@@ -11,11 +11,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from baer_utils import metrics, scores
+from baer_utils.costs import TOKENS, price, standalone
+from baer_utils.debias import bank_runs
+from baer_utils.deployment.baselines import baseline_table
 from baer_utils.deployment.fitting import features_of
 from baer_utils.deployment.frozen import Frozen
 from baer_utils.deployment.report import TestReport
-from baer_utils.evidence import Evidence, native_decisions, run_array
+from baer_utils.evidence import Evidence, run_array
 from baer_utils.gates import ALPHA, POOLED, margin, strongest_baseline
+
+COST = ["calls", *TOKENS]
 
 
 def measure(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame, s: NDArray, y: NDArray) -> TestReport:
@@ -23,7 +28,8 @@ def measure(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame, s: NDArray,
 
     Parameters
     ----------
-    frozen : the head. pairs : pair table of the test, N rows; its label column is not looked at. runs : run table.
+    frozen : the head; the rows of `pride` and `calibraeval` are those of its corrections, never refitted.
+    pairs : pair table of the test, N rows; its label column is not looked at. runs : run table.
     s : (N,) scores of the head.
     y : (N,) labels, +1 or -1; rows where it is NaN are left out, counted in ``summary["unlabelled"]``.
 
@@ -32,46 +38,53 @@ def measure(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame, s: NDArray,
     TestReport, without openings. `summary` holds: pairs, questions, clustered (whether questions repeat), unlabelled;
     zero_scores; accuracy, calibration_accuracy (out of fold) and transfer_gap (test minus calibration, points); oracle
     and oracle_coin_flippers; the shares of pairs where experts disagree, agree_right, agree_wrong or are silent; calls,
-    prompt_tokens and new_tokens per pair, summed over the head's experts; reasons, why this head is deployed.
+    prompt_tokens, unique_tokens and new_tokens per pair, of the head's experts together (`costs.price`); reasons, why
+    this head is deployed.
     """
     known = ~np.isnan(y)
     if not known.any():
         raise ValueError(f"a test report needs labels; none of the {len(y)} test pairs has one. Load labelled pairs.")
-    pairs, s, labels = pairs[known].reset_index(drop=True), s[known], y[known]
+    pairs, s, labels = pairs.assign(label=y)[known].reset_index(drop=True), s[known], y[known]
     phi, evidence = features_of(pairs, runs, frozen.condition)
-    answers = _answers(frozen, pairs, runs, evidence)
-    variants = {"stack, no weight below 0": frozen.nonnegative_stack.score(phi)}
-    baselines = frozen.content["baselines"]
-
     groups = pairs["group_id"].to_numpy()
-    kinds = {name: "baseline" if name in baselines else "reference" for name in answers}
-    rows = {f"BAER ({frozen.head})": {"kind": "head"} | metrics.ledger(s, labels, groups, head=True)}
-    rows |= {name: {"kind": "variant"} | metrics.ledger(v, labels, groups, head=True) for name, v in variants.items()}
-    rows |= {name: {"kind": kinds[name]} | metrics.ledger(answers[name], labels, groups) for name in answers}
-    experts = expert_rows(pairs, runs, evidence)
+    experts, bill = expert_rows(frozen, pairs, runs, evidence), price(runs, evidence.experts, pairs["pair_id"])
+    heads = {f"BAER ({frozen.head})": s, "stack, no weight below 0": frozen.nonnegative_stack.score(phi)}
+    native = frozen.native_decisions(pairs, runs).reset_index(drop=True)
+    rules = _rules(frozen, pairs, evidence)
+    rows = {name: metrics.ledger(score, labels, groups, head=True) | bill for name, score in heads.items()}
+    rows |= baseline_table(runs, pairs, list(native), frozen.debias).to_dict("index")
+    costs = [experts.loc[frozen.content["development"]["best_single"]].to_dict(), bill, dict.fromkeys(bill, 0.0)]
+    rows |= {
+        name: metrics.ledger(rules[name], labels, groups) | {key: cost[key] for key in COST}
+        for name, cost in zip(rules, costs, strict=True)
+    }
+    methods = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method").drop(columns="unique_tokens")
+    methods.insert(
+        0, "kind", ["head", "variant", *["baseline"] * len(native.columns), *["reference"] * len(rules.columns)]
+    )
     return TestReport(
         sha256=frozen.sha256,
         head=frozen.head,
         condition={name: getattr(frozen.condition, name) for name in ("benchmark", "backbone", "seed", "n_pairs")},
         summary=_summary(frozen, s, evidence, labels, groups)
         | {"unlabelled": int((~known).sum()), "reasons": frozen.content["reasons"]}
-        | experts[["calls", "prompt_tokens", "new_tokens"]].sum().to_dict(),
-        methods=pd.DataFrame.from_dict(rows, orient="index").rename_axis("method"),
-        comparisons=_comparisons(frozen, s, answers[baselines], labels, groups),
+        | bill,
+        methods=methods,
+        comparisons=_comparisons(frozen, s, native, labels, groups),
         experts=experts,
-        pairs=pairs[["pair_id", "group_id", "subset"]].assign(label=labels, s=s, **answers).set_index("pair_id"),
+        pairs=pairs[["pair_id", "group_id", "subset"]]
+        .assign(label=labels, s=s, **native, **rules)
+        .set_index("pair_id"),
     )
 
 
-def _answers(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
-    """Native decisions of the external baselines, then the rows that any head should beat; one row per pair."""
-    native = native_decisions(runs, pairs, frozen.content["baselines"]).reset_index(drop=True)
+def _rules(frozen: Frozen, pairs: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
+    """Answers of the simple rules that any head should beat, one row per pair."""
     best = frozen.content["development"]["best_single"]
     k = evidence.experts.index(best)
-    sign = np.where(evidence.available[:, k], np.sign(evidence.z[:, k]), np.nan)
-    return native.assign(
-        **{
-            f"best single ({best})": sign,
+    return pd.DataFrame(
+        {
+            f"best single ({best})": np.where(evidence.available[:, k], np.sign(evidence.z[:, k]), np.nan),
             "majority": metrics.majority(evidence.z, evidence.experts),
             "longer response": metrics.longer_response(pairs),
         }
@@ -114,28 +127,26 @@ def _summary(frozen: Frozen, s: NDArray, evidence: Evidence, y: NDArray, groups:
     }
 
 
-def expert_rows(pairs: pd.DataFrame, runs: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
+def expert_rows(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
     """One row per expert: how it behaved on these pairs and what it cost.
 
     Returns
     -------
     frame indexed by expert. `answered`: share of pairs with any verdict; `no_opinion`: share with a verdict but z = 0;
     `flip_rate`: see `metrics.flip_rate`; `mean_delta`: over pairs with a verdict; `calls`, `prompt_tokens` and
-    `new_tokens` per pair, every stage of the protocol counted.
+    `new_tokens` per pair, of the expert by itself (`costs.standalone`). `pride` and `calibraeval` cost direct's two
+    reads; beside direct they cost nothing more, which is why the column does not add up to the head's bill.
     """
-    mine = runs[runs["pair_id"].isin(pairs["pair_id"])]
-    bill = mine.groupby("protocol").agg(
-        calls=("view", "size"), prompt_tokens=("prompt_tokens", "sum"), new_tokens=("new_tokens", "sum")
-    )
     has = evidence.available
     silent = (evidence.z == 0) & has
+    own = bank_runs(runs, evidence.experts, frozen.debias)
     frame = pd.DataFrame(
         {
             "answered": has.mean(axis=0),
             "no_opinion": silent.mean(axis=0),
-            "flip_rate": metrics.flip_rate(run_array(mine, evidence.experts, pairs["pair_id"])),
+            "flip_rate": metrics.flip_rate(run_array(own, evidence.experts, pairs["pair_id"])),
             "mean_delta": (evidence.delta * has).sum(axis=0) / np.where(has.any(axis=0), has.sum(axis=0), np.nan),
         },
         index=pd.Index(evidence.experts, name="expert"),
     )
-    return frame.join((bill / len(pairs)).reindex(frame.index, fill_value=0.0))
+    return frame.join(standalone(runs, evidence.experts, pairs["pair_id"]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from baer_utils.debias import protocols_for
 from baer_utils.deployment.frozen import Frozen
 from baer_utils.deployment.measuring import measure
 from baer_utils.deployment.report import TestReport
@@ -52,8 +53,9 @@ def open_test(frozen: Frozen, store: Store, *, reopen: str | None = None) -> Tes
         )
     test = store.pairs[store.pairs["split"] == "test"].sort_values("pair_id").reset_index(drop=True)
     runs = store.runs(frozen.settings.tag)
-    _refuse_unjudged(test["pair_id"], runs, frozen.condition.experts)
+    _refuse_unjudged(test["pair_id"], runs, protocols_for(frozen.condition.experts, native=False))
     s = frozen.score_runs(test, runs)
+    frozen.native_decisions(test, runs)  # what cannot be decided is refused before a label is looked at
     labels = sealed_labels(store)
     if not mine:
         entry = {"sha256": frozen.sha256, "head": frozen.head, "reopen": reopen if log else None}

@@ -15,6 +15,7 @@ import pandas as pd
 
 from baer_utils.deployment.files import plain_values, write_whole
 
+FAILURES = ("ok", "tie", "unparsed", "truncated", "error", "cut_notes", "order_inconsistent")
 FRAMES = {"methods": "method", "comparisons": None, "experts": "expert", "pairs": "pair_id"}  # name -> its index
 
 
@@ -29,7 +30,8 @@ class TestReport:
     summary : counts and shares of the whole test (see `measuring.measure`).
     methods : one row per method: `kind` (head, variant, baseline or reference), then `metrics.ledger`: both scoring
         rules, `half_credit` and `covered_only`, each with `_low` and `_high` (95 %), `coverage`, `ties`,
-        `missing`.
+        `missing`; `calls`, `prompt_tokens` and `new_tokens` per pair; for baselines also their calls by status (see
+        `baselines.baseline_table`).
     comparisons : head against the strongest baseline, named on development data (valid) and on test (the paper's),
         under both rules: `margin`, `low` and `high` in points, discordant pairs, exact two-sided McNemar `p`, `star`.
     experts : one row per expert (see `measuring.expert_rows`).
@@ -78,7 +80,10 @@ class TestReport:
         return f"<p>{heading}</p>" + "".join(tables)
 
     def _shown(self) -> list[tuple[str, pd.DataFrame]]:
-        return [("Methods", _with_intervals(self.methods)), ("Margins", self.comparisons), ("Experts", self.experts)]
+        methods = _with_intervals(self.methods)
+        failures = self.methods.loc[self.methods["kind"] == "baseline"].reindex(columns=list(FAILURES))
+        margins = ("Margins", self.comparisons)
+        return [("Methods", methods), ("Calls of the baselines", failures), margins, ("Experts", self.experts)]
 
     def _heading(self) -> str:
         s, c = self.summary, self.condition
@@ -89,8 +94,8 @@ class TestReport:
             f"{s['oracle_coin_flippers']:.1%}. Experts disagree on {s['disagree']:.1%} and agree on the wrong answer "
             f"on {s['agree_wrong']:.1%}.",
             *s["reasons"],
-            f"s = 0 on {s['zero_scores']} pairs. Per pair: {s['calls']:.1f} calls, {s['prompt_tokens']:.0f} prompt and "
-            f"{s['new_tokens']:.0f} new tokens.",
+            f"s = 0 on {s['zero_scores']} pairs. Per pair: {s['calls']:.1f} calls, {s['prompt_tokens']:.0f} prompt "
+            f"tokens ({s['unique_tokens']:.0f} where what calls share is computed once) and {s['new_tokens']:.0f} new.",
         ]
         if s["transfer_gap"] is not None:
             lines.append(
@@ -119,4 +124,4 @@ def _with_intervals(methods: pd.DataFrame) -> pd.DataFrame:
     for name in ("matched_rule", "paper_rule", "half_credit", "covered_only"):
         cells = methods[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
         shown[name] = [f"{share:.3f} [{low:.3f}, {high:.3f}]" for share, low, high in cells]
-    return shown.join(methods[["coverage", "ties", "missing"]])
+    return shown.join(methods[["coverage", "ties", "missing", "calls", "prompt_tokens", "new_tokens"]])

@@ -6,6 +6,7 @@ from baer_utils.metrics.bank import (
     best_single,
     coin_oracle,
     flip_rate,
+    flips,
     longer_response,
     majority,
     opinions,
@@ -18,6 +19,7 @@ from baer_utils.metrics.rules import as_answers, ledger, pairwise_accuracy
 
 __all__ = [
     "ONE_TEMPLATE", "any_expert_oracle", "as_answers", "best_single", "brier_score", "calibration_error", "coin_oracle",
-    "discordant", "flip_rate", "holm", "ledger", "longer_response", "majority", "mcnemar", "minimum_detectable_effect",
-    "opinions", "paired_bootstrap", "pairwise_accuracy", "share_interval", "vote_weights", "wilson_interval",
+    "discordant", "flip_rate", "flips", "holm", "ledger", "longer_response", "majority", "mcnemar",
+    "minimum_detectable_effect", "opinions", "paired_bootstrap", "pairwise_accuracy", "share_interval", "vote_weights",
+    "wilson_interval",
 ]  # fmt: skip

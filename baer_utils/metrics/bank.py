@@ -33,8 +33,8 @@ def coin_oracle(z: ArrayLike) -> float:
     return float((1 - 0.5**opinions).mean())
 
 
-def flip_rate(L: ArrayLike) -> NDArray[np.float64]:
-    """Share of pairs on which an expert's verdict depends on the display order.
+def flips(L: ArrayLike) -> NDArray[np.float64]:
+    """Where an expert's verdict depends on the display order: order-inconsistent pairs.
 
     Parameters
     ----------
@@ -42,15 +42,25 @@ def flip_rate(L: ArrayLike) -> NDArray[np.float64]:
 
     Returns
     -------
-    array (K,): among pairs with at least two runs (both orders) answered, those whose verdicts toward *a* are not all
-    equal. A tie in one order against a verdict in the other is a flip; a tie in both is not. NaN where no pair has two.
+    array (N, K): 1 where the verdicts toward *a* are not all equal, 0 where they are, NaN with fewer than two answered
+    runs (both orders). A tie in one order against a verdict in the other is a flip; a tie in both is not.
     """
     verdict = np.sign(np.asarray(L, dtype=float))
     answered = ~np.isnan(verdict)
-    both = answered.sum(axis=-1) >= 2
     low, high = np.where(answered, verdict, np.inf).min(axis=-1), np.where(answered, verdict, -np.inf).max(axis=-1)
-    flips, counted = ((low != high) & both).sum(axis=0), both.sum(axis=0)
-    return np.where(counted > 0, flips / np.maximum(counted, 1), np.nan)
+    return np.where(answered.sum(axis=-1) >= 2, (low != high).astype(float), np.nan)
+
+
+def flip_rate(L: ArrayLike) -> NDArray[np.float64]:
+    """Share of pairs on which an expert's verdict depends on the display order.
+
+    Returns
+    -------
+    array (K,): the mean of `flips` over the pairs with both orders; NaN where no pair has both.
+    """
+    flipped = flips(L)
+    counted = (~np.isnan(flipped)).sum(axis=0)
+    return np.where(counted > 0, np.nansum(flipped, axis=0) / np.maximum(counted, 1), np.nan)
 
 
 def opinions(z: ArrayLike, y: ArrayLike) -> dict[str, float]:
