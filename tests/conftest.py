@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from baer_utils.records import check_pairs, question_group, split_of
-from tests.tokenizers import save_tiny
+from tests.tokenizers import tiny_judge
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED = REPOSITORY.parent / "shared" / "data"
@@ -28,20 +28,7 @@ def embedded():
 @pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory):
     """A two-layer model with random weights and the embedded judge's tokenizer: real code, milliseconds a call."""
-    from transformers import AutoTokenizer, LlamaConfig
-
-    from baer_utils.backbones.embedded import ensure_model
-
-    config = LlamaConfig(vocab_size=49152, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-                         num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512,
-                         bos_token_id=1, eos_token_id=2, pad_token_id=2, initializer_range=0.2)  # fmt: skip
-    leans = {
-        ":": ["A", " A", "B", " B"],
-        " is": [" correct", " incorrect"],
-        "\n": [" better", " is", ".", "<|im_end|>"],
-    }
-    tokenizer = AutoTokenizer.from_pretrained(ensure_model())
-    return save_tiny(tmp_path_factory.mktemp("tiny"), tokenizer, config, leans)
+    return tiny_judge(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture(scope="session")

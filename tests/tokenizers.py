@@ -58,6 +58,23 @@ def _fetch(package: str, folder: Path) -> None:
         shutil.rmtree(part)
 
 
+def tiny_judge(folder: Path) -> Path:
+    """The tiny judge of most tests, under the embedded judge's tokenizer."""
+    from transformers import AutoTokenizer, LlamaConfig
+
+    from baer_utils.backbones.embedded import ensure_model
+
+    config = LlamaConfig(vocab_size=49152, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+                         num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512,
+                         bos_token_id=1, eos_token_id=2, pad_token_id=2, initializer_range=0.2)  # fmt: skip
+    leans = {
+        ":": ["A", " A", "B", " B"],
+        " is": [" correct", " incorrect"],
+        "\n": [" better", " is", ".", "<|im_end|>"],
+    }
+    return save_tiny(folder, AutoTokenizer.from_pretrained(ensure_model()), config, leans)
+
+
 def save_tiny(folder: Path, tokenizer, config, leans: dict[str, list[str]]) -> Path:
     """A random model of a few thousand weights beside a large vocabulary, with its tokenizer, in a folder.
 
