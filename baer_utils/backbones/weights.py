@@ -89,8 +89,8 @@ def check_precision(model, dtype: str, quantization: str | None) -> None:
     """Refuse a model whose weights are not what was asked for, saying what they are.
 
     Every linear layer that transformers would quantise must be quantised, and hold most of the weights beside
-    embeddings and head (a mixture whose experts are no linear layers would not); without quantisation none may be. Of
-    all other weights most must have `dtype` (models keep some small parts in float32).
+    embeddings and head (a mixture whose experts are no linear layers would not); without quantisation, most of these
+    must be stored as `dtype`. So must most of all weights that are not quantised (models keep small parts in float32).
     """
     kept = [*get_keys_to_not_convert(model), *(model._keep_in_fp32_modules or ())]
     kinds: Counter = Counter()
@@ -105,12 +105,9 @@ def check_precision(model, dtype: str, quantization: str | None) -> None:
                 size = module.in_features * module.out_features if linear else weight.numel()  # 4 bits lie packed
                 kinds[type(module).__name__, storage] += size
     wanted = QUANTIZED.get(quantization)
-    quantised = sum(kinds[kind] for kind in QUANTIZED.values())
-    right = not quantised and getattr(model, "hf_quantizer", None) is None
-    if wanted:
-        plain = {name for name, _ in kinds if name in ("Linear", "Conv1D")}
-        right = not plain and quantised == kinds[wanted] > kinds.total() / 2
-    if right and others.most_common(1)[0][0] == dtype:
+    right = {kind: size for kind, size in kinds.items() if (kind == wanted if wanted else kind[1] == dtype)}
+    missed = {name for name, _ in kinds.keys() - right.keys() if name in ("Linear", "Conv1D")} if wanted else ()
+    if not missed and 2 * sum(right.values()) > kinds.total() and others.most_common(1)[0][0] == dtype:
         return
     came = ", ".join(f"{count:,} in {name} ({storage})" for (name, storage), count in kinds.most_common())
     raise ValueError(
