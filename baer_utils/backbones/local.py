@@ -77,8 +77,8 @@ class TransformersBackbone:
         """How this judge says its labels after each stub of the bank: one short prompt each, asked once."""
         found = []
         for prompt, labels in probed_prompts():
-            ids = torch.tensor([self.render(prompt)], device=self.device)
-            last = self.model(ids, logits_to_keep=1, use_cache=False).logits[0, -1].float()
+            inputs = padded([self.render(prompt)], self.device)
+            last = self.model(**inputs, logits_to_keep=1, use_cache=False).logits[0, -1].float()
             found.append(probe(self.tokenizer, prompt.stub, labels, last.softmax(0).cpu().numpy()))
         return found
 
