@@ -137,14 +137,24 @@ def memory() -> dict:
 
 
 def quantisation() -> dict:
-    """What 8 and 4 bits change: direct reads of the embedded judge against float32, and in a batch against alone."""
+    """What 8 and 4 bits change: direct reads of the embedded judge against float32, and in a batch against alone.
+
+    And that its GGUF file itself, a third kind of quantised weights, loads as the plain ones it was converted to.
+    """
+    import torch
+
     from baer_utils.backbones import open_backbone
+    from baer_utils.backbones.embedded import _gguf
+    from baer_utils.backbones.weights import load_model, source_of
     from baer_utils.benchmarks import load_pairs
     from baer_utils.protocols import Settings, direct
 
     pairs = load_pairs("starter_preference", n_pairs=20)
     prompts = [call.prompt for pair in pairs.itertuples() for call in next(direct(pair, Settings()))]
     measured: dict = {"pairs": len(pairs)}
+    file = load_model(source_of(_gguf()), dtype="float32", device="cpu", quantization=None).state_dict()
+    converted = open_backbone("smollm2-135m?device=cpu").model.state_dict()
+    assert all(torch.equal(file[name], weight) for name, weight in converted.items()), "the GGUF file loads otherwise"
     plain = None
     for bits in ("", "?quantization=8bit", "?quantization=4bit"):
         judge = open_backbone(f"smollm2-135m{bits}")

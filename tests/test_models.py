@@ -17,11 +17,10 @@ from transformers import AutoTokenizer, LlamaConfig, MixtralConfig, PreTrainedTo
 import baer_utils.judging as judging
 from baer_utils.backbones import open_backbone
 from baer_utils.backbones.base import Generation
-from baer_utils.backbones.embedded import _gguf
 from baer_utils.backbones.labels import label_tokens, probe
 from baer_utils.backbones.local import TransformersBackbone
 from baer_utils.backbones.rendering import Renderer
-from baer_utils.backbones.weights import check_precision, load_model, source_of
+from baer_utils.backbones.weights import check_precision
 from baer_utils.benchmarks import load_pairs
 from baer_utils.judging import judge_pairs
 from baer_utils.prompts import AFTER_THINKING, CORRECTNESS, LABELS, SYSTEM, answer_to, thought_through, without_thinking
@@ -497,13 +496,6 @@ def test_a_mixture_whose_experts_stay_as_they_are_is_not_called_quantised(tiny, 
 def test_an_unknown_quantisation_is_refused(text):
     with pytest.raises(ValueError, match="quantization must be one of 8bit, 4bit, or left out"):
         open_backbone(text)
-
-
-def test_a_gguf_file_loads_as_the_plain_weights_that_it_was_converted_to(embedded):
-    model = load_model(source_of(_gguf()), dtype="float32", device="cpu", quantization=None)
-    ids = torch.tensor([embedded.render(prompt_of())])
-    with torch.inference_mode():
-        assert torch.equal(model(ids, logits_to_keep=1).logits, embedded.model(ids, logits_to_keep=1).logits)
 
 
 def test_a_gguf_file_is_not_quantised_again():
