@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from baer_utils.records import check_pairs, question_group, split_of
+from tests.tokenizers import tiny_judge
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED = REPOSITORY.parent / "shared" / "data"
@@ -29,37 +30,8 @@ def embedded():
 
 @pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory):
-    """A two-layer model with random weights and the embedded judge's tokenizer: real code, milliseconds a call.
-
-    Its output rows are zero but for the labels, the end token and a few words, which lean towards what the last layer
-    holds after the words that come right before them, so that labels have mass and texts end.
-    """
-    import torch
-    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
-
-    from baer_utils.backbones.embedded import ensure_model
-
-    folder = tmp_path_factory.mktemp("tiny")
-    tokenizer = AutoTokenizer.from_pretrained(ensure_model())
-    torch.manual_seed(0)
-    config = LlamaConfig(vocab_size=49152, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-                         num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512,
-                         bos_token_id=1, eos_token_id=2, pad_token_id=2, initializer_range=0.2)  # fmt: skip
-    model = LlamaForCausalLM(config)
-    leans = {
-        ":": ["A", " A", "B", " B"],
-        " is": [" correct", " incorrect"],
-        "\n": [" better", " is", ".", "<|im_end|>"],
-    }
-    with torch.no_grad():
-        model.lm_head.weight.zero_()
-        for before, words in leans.items():
-            usual = model.model(torch.tensor([tokenizer(before)["input_ids"]])).last_hidden_state[0, -1]
-            rows = [tokenizer(word)["input_ids"][0] for word in words]
-            model.lm_head.weight[rows] = 14 * usual / usual.norm() ** 2 + 0.5 * torch.randn(len(rows), 32)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    """A two-layer model with random weights and the embedded judge's tokenizer: real code, milliseconds a call."""
+    return tiny_judge(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture(scope="session")

@@ -21,9 +21,12 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from baer_utils.protocols import BOOK_BANK
+from tests.peak_memory import peak
+from tests.tokenizers import tiny_judge
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED = REPOSITORY.parent / "shared" / "data"
@@ -121,8 +124,58 @@ def development(name: str) -> dict:
     }
 
 
+def memory() -> dict:
+    """Peak memory does not grow with the number of pairs: reads of 200 and 2,000, texts of 16 and 64, within 10 %."""
+    measured = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = tiny_judge(Path(scratch))
+        for protocol, few, many in (("direct", 200, 2000), ("chain_of_thought", 16, 64)):
+            small, large = (peak(folder, protocol, n) for n in (few, many))
+            measured[protocol] = [small, large]
+            assert large["peak_mib"] <= 1.1 * small["peak_mib"], f"{protocol}: {large} against {small}"
+    return measured
+
+
+def quantisation() -> dict:
+    """What 8 and 4 bits change: direct reads of the embedded judge against float32, and in a batch against alone.
+
+    And that its GGUF file itself, a third kind of quantised weights, loads as the plain ones it was converted to.
+    """
+    import torch
+
+    from baer_utils.backbones import open_backbone
+    from baer_utils.backbones.embedded import _gguf
+    from baer_utils.backbones.weights import load_model, source_of
+    from baer_utils.benchmarks import load_pairs
+    from baer_utils.protocols import Settings, direct
+
+    pairs = load_pairs("starter_preference", n_pairs=20)
+    prompts = [call.prompt for pair in pairs.itertuples() for call in next(direct(pair, Settings()))]
+    measured: dict = {"pairs": len(pairs)}
+    file = load_model(source_of(_gguf()), dtype="float32", device="cpu", quantization=None).state_dict()
+    converted = open_backbone("smollm2-135m?device=cpu").model.state_dict()
+    assert all(torch.equal(file[name], weight) for name, weight in converted.items()), "the GGUF file loads otherwise"
+    plain = None
+    for bits in ("", "?quantization=8bit", "?quantization=4bit"):
+        judge = open_backbone(f"smollm2-135m{bits}")
+        reads = np.array([read.log_odds for read in judge.read(prompts)])
+        alone = np.array([judge.read([prompt])[0].log_odds for prompt in prompts])
+        assert np.isfinite(reads).all(), f"{judge.name}: a read is no number"
+        plain = reads if plain is None else plain
+        evidence, expected = (odds[::2] - odds[1::2] for odds in (reads, plain))  # one order against the other
+        measured[bits.rpartition("=")[2] or "float32"] = {
+            "correlation": round(float(np.corrcoef(reads, plain)[0, 1]), 3),
+            "correlation_of_evidence": round(float(np.corrcoef(evidence, expected)[0, 1]), 3),
+            "signs_of_evidence_kept": round(float((np.sign(evidence) == np.sign(expected)).mean()), 3),
+            "most_that_a_batch_moves_a_read": float(f"{np.abs(reads - alone).max():.2g}"),
+        }
+    return measured
+
+
 CHECKS: dict[str, Callable[..., dict]] = {
     "kill": kill,
+    "memory": memory,
+    "quantisation": quantisation,
     **{f"development_{name}": partial(development, name) for name in MEASURED},
 }
 

@@ -371,12 +371,14 @@ def test_only_what_at_least_two_different_calls_begin_with_is_held(tiny):
 # ---------------------------------------------------------------- names, opening, the embedded judge, replay
 
 
-def test_the_name_says_model_revision_precision_and_thinking(tiny_folder, embedded):
+def test_the_name_says_model_revision_and_precision(tiny_folder, embedded):
     assert embedded.name == "smollm2-135m@b179c9523d0e?dtype=float32&thinking=false"
     names = {
-        TransformersBackbone(tiny_folder, dtype=d, thinking=t).name for d in ("float32", "bfloat16") for t in (0, 1)
+        TransformersBackbone(tiny_folder, dtype=d, quantization=q).name
+        for d in ("float32", "bfloat16")
+        for q in (None, "8bit", "4bit")
     }
-    assert len(names) == 4
+    assert len(names) == 6
 
 
 def test_a_changed_weight_file_changes_the_name(tiny_folder, tmp_path):

@@ -6,7 +6,8 @@ from urllib.parse import parse_qsl
 
 from baer_utils.backbones.base import Backbone
 
-FORMS = "replay:<name>, smollm2-135m, or hf:<Hub id or folder>[?dtype=bfloat16&thinking=true]"
+FORMS = "replay:<name>, smollm2-135m, or hf:<Hub id or folder>[?dtype=bfloat16&quantization=4bit&thinking=true]"
+OPTIONS = ("dtype", "device", "quantization", "thinking")
 
 
 def open_backbone(text: str) -> Backbone:
@@ -15,7 +16,8 @@ def open_backbone(text: str) -> Backbone:
     Parameters
     ----------
     text : ``replay:<name>`` (recorded answers), ``smollm2-135m`` (the embedded judge), or
-        ``hf:<Hub id or folder>[?dtype=float32&device=cpu&thinking=true]`` (any causal language model).
+        ``hf:<Hub id or folder>[?dtype=float32&device=cpu&quantization=4bit&thinking=true]`` (any causal language
+        model); the embedded judge takes the same options.
 
     Raises
     ------
@@ -40,9 +42,9 @@ def open_backbone(text: str) -> Backbone:
 
 def _options(text: str) -> dict:
     options = dict(parse_qsl(text.partition("?")[2], keep_blank_values=True))
-    unknown = sorted(set(options) - {"dtype", "device", "thinking"})
+    unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
-        raise ValueError(f"a model takes the options dtype, device and thinking; {text!r} has {', '.join(unknown)}.")
+        raise ValueError(f"a model takes the options {', '.join(OPTIONS)}; {text!r} has {', '.join(unknown)}.")
     if "thinking" in options:
         if options["thinking"] not in ("true", "false"):
             raise ValueError(f"thinking must be true or false; {text!r} has {options['thinking']!r}.")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from baer_utils.prompts import LABELS, Prompt
+from baer_utils.prompts import LABELS, Prompt, without_thinking
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,11 @@ class Generation:
     cached_tokens: int = 0
     new_tokens: int = 0
     seconds: float = 0.0
+
+    @property
+    def answer(self) -> str:
+        """The text without the judge's thinking: what is parsed, and what later prompts may quote."""
+        return without_thinking(self.text)
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoTokenizer
 
 from baer_utils.backbones.base import Failure, Generation, Likelihood, Read
 from baer_utils.backbones.batching import Asked, batches
 from baer_utils.backbones.decoding import decode, greedy, sampled
+from baer_utils.backbones.labels import LabelProbe, label_tokens, probe, probed_prompts
 from baer_utils.backbones.prefixes import Prefixes, padded
 from baer_utils.backbones.rendering import Renderer
-from baer_utils.backbones.weights import context_of, digest_of, source_of
+from baer_utils.backbones.weights import QUANTIZED, context_of, digest_of, load_model, source_of
 from baer_utils.prompts import LABELS, Prompt
 
+CLOSING_TOKENS = 8  # of a thinking judge's context, for the mark that ends a thought whose budget ran out
 DTYPES = ("float32", "bfloat16", "float16")
 OVERFLOW = Failure("the judge's log-odds must be a number; they overflowed. Use dtype=float32 or dtype=bfloat16.")
 
@@ -37,15 +39,22 @@ class TransformersBackbone:
     dtype : "float32", "bfloat16" or "float16"; by default float32 on CPU (bfloat16 flips the sign of a small judge's
         evidence on one pair in six) and the model's own on a GPU.
     device : torch device; by default a GPU when there is one.
-    thinking : whether a template that knows a thinking mode switches it on.
+    quantization : None, "8bit" or "4bit" (bitsandbytes, see `load_model`). 8-bit reads depend on what shares their
+        batch, by whole tenths of a log-odds: which activations stay exact is decided for all rows together.
+    thinking : whether the judge thinks before it writes freely; before a read or a likelihood it never does.
     label, revision : how `name` calls the model; by default ``hf:<model>`` and the Hub commit or a digest of the files.
     """
 
     def __init__(self, model: str | Path, *, dtype: str | None = None, device: str | None = None,
-                 thinking: bool = False, label: str | None = None, revision: str | None = None):  # fmt: skip
-        if dtype not in (None, *DTYPES):
-            raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, or left out; it is {dtype!r}.")
+                 quantization: str | None = None, thinking: bool = False, label: str | None = None,
+                 revision: str | None = None):  # fmt: skip
+        for name, value, known in (("dtype", dtype, DTYPES), ("quantization", quantization, QUANTIZED)):
+            if value not in (None, *known):
+                raise ValueError(f"{name} must be one of {', '.join(known)}, or left out; it is {value!r}.")
         self._source = source_of(model)
+        if quantization and "gguf_file" in self._source:
+            raise ValueError(f"a .gguf file is loaded as dtype says, never as {quantization}. Leave quantization out.")
+        self.quantization = quantization
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self.tokenizer = AutoTokenizer.from_pretrained(**self._source)
         config = AutoConfig.from_pretrained(**self._source)
@@ -53,15 +62,31 @@ class TransformersBackbone:
             "float32" if self.device == "cpu" else str(config.dtype or "float32").removeprefix("torch.")
         )
         self._renderer = Renderer(self.tokenizer, thinking=thinking)
-        self.context = context_of(config.get_text_config(), self.tokenizer)
+        self.context = context_of(config.get_text_config(), self.tokenizer) - thinking * CLOSING_TOKENS
         revision = revision or getattr(config, "_commit_hash", None) or digest_of(Path(model))
-        self.name = f"{label or f'hf:{model}'}@{revision}?dtype={self.dtype}&thinking={str(thinking).lower()}"
+        precision = self.dtype + (f"&quantization={quantization}" if quantization else "")
+        self.name = f"{label or f'hf:{model}'}@{revision}?dtype={precision}&thinking={str(thinking).lower()}"
 
     @cached_property
     def model(self):
-        """The weights, loaded at the first call."""
-        model = AutoModelForCausalLM.from_pretrained(**self._source, dtype=getattr(torch, self.dtype))
-        return model.to(self.device).eval()
+        """The weights, loaded at the first call, of the precision that `name` says."""
+        return load_model(self._source, dtype=self.dtype, device=self.device, quantization=self.quantization)
+
+    @cached_property
+    @torch.inference_mode()
+    def probes(self) -> list[LabelProbe]:
+        """How this judge says its labels after each stub of the bank: one short prompt each, asked once."""
+        found = []
+        for prompt, labels in probed_prompts():
+            inputs = padded([self.render(prompt)], self.device)
+            last = self.model(**inputs, logits_to_keep=1, use_cache=False).logits[0, -1].float()
+            found.append(probe(self.tokenizer, prompt.stub, labels, last.softmax(0).cpu().numpy()))
+        return found
+
+    @property
+    def attention(self) -> str:
+        """How attention is computed ("sdpa", "eager", ...): beside what `name` says, it moves the last bits."""
+        return self.model.config.get_text_config()._attn_implementation
 
     @cached_property
     def _stops(self) -> set[int]:
@@ -95,15 +120,7 @@ class TransformersBackbone:
 
     def label_ids(self, labels: tuple[str, str]) -> tuple[list[int], list[int]]:
         """Token ids of two labels: with and without a leading space, each spelling only where both are one token."""
-        found: tuple[list[int], list[int]] = ([], [])
-        for space in ("", " "):
-            ids = [self._renderer.untrusted_ids(space + label) for label in labels]
-            if all(len(i) == 1 for i in ids):
-                for known, (token,) in zip(found, ids, strict=True):
-                    known += [token] if token not in known else []
-        if not found[0] or set(found[0]) & set(found[1]):
-            raise ValueError(f"labels must be single, distinct tokens of {self.name}; {labels} are not. Choose others.")
-        return found
+        return label_tokens(self.tokenizer, labels)
 
     @torch.inference_mode()
     def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read | Failure]:
@@ -142,7 +159,7 @@ class TransformersBackbone:
             texts = decode(self.model, asked.inputs(batch, max_new_tokens), max_new_tokens, self._stops, pick)
             seconds = (time.perf_counter() - start) / len(batch)
             for n, (ids, reason) in zip(batch, texts, strict=True):
-                text, tokens = self.tokenizer.decode(ids, skip_special_tokens=True), len(asked.rows[n])
+                text, tokens = self._renderer.text(ids), len(asked.rows[n])
                 out[n] = Generation(text, tuple(ids), reason, tokens, asked.cached(n), len(ids), seconds)
         return out
 

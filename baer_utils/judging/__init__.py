@@ -81,6 +81,8 @@ def judge_pairs(
     report.errors = int((runs["status"] == "error").sum())
     report.low_mass = int((runs["label_mass"] < LEAST_LABEL_MASS).sum())
     report.warnings = [short.sentence for short in shortfalls(bank.rows) if short.share > WORTH_A_WARNING]
+    if report.made and hasattr(backbone, "probes"):
+        bank.describe_judge()
     if store is not None:
         store.write_runs(runs[runs["pair_id"].isin(store.own_ids(pairs))], bank.settings.tag)
         store.compact()
@@ -96,7 +98,7 @@ class _Bank:
         self.experts, self.settings = experts, settings
         self.rows: list[dict] = []
         self.report = JudgingReport()
-        self._name = backbone.name
+        self._backbone = backbone
         self._limit = ResponseLimit(backbone, experts, settings)
         self._answering = Answering(backbone, store, self.report, shown.advance)
 
@@ -149,7 +151,7 @@ class _Bank:
 
     def _record(self, calls: list[Call], answers: list[Answer]) -> None:
         for call, answer in zip(calls, answers, strict=True):
-            self.rows.append(run_row(call, answer, self._name))
+            self.rows.append(run_row(call, answer, self._backbone.name))
 
     def refuse(self) -> None:
         """Drop protocols whose labels the judge hardly ever says, by the median of the first block."""
@@ -164,6 +166,14 @@ class _Bank:
                 )
         if not self.experts:
             raise ValueError("every protocol was refused. " + " ".join(self.report.refused.values()))
+
+    def describe_judge(self) -> None:
+        """Note how a local judge computed, and how it says its labels after the stubs of this bank."""
+        rehearsed = [call for name in self.experts for call in rehearse(name, self.settings) if call.verb == "read"]
+        stubs = {call.prompt.stub for call in rehearsed}
+        probes = [probe for probe in self._backbone.probes if probe.stub in stubs]
+        self.report.judge = [f"Answers were made with {self._backbone.attention} attention.", *map(str, probes)]
+        self.report.warnings += [probe.warning for probe in probes if probe.warning]
 
     def stop_if(self, parsed_below: float | None, cut_above: float | None) -> None:
         """Give up early where the caller asked for it."""

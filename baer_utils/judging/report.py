@@ -15,7 +15,8 @@ class JudgingReport:
     `calls` are planned calls, `distinct` those with a key of their own, `found` of these in the store or in a record,
     `made` now; tokens are of the calls made now. `errors` counts rows without an answer: a pair that does not fit, or a
     failed call, ends its protocol there, and later calls are not planned. `low_mass` counts reads under 1 %. `refused`
-    maps a protocol to the reason (its rows are left out, its calls were made), `warnings` are sentences worth reading.
+    maps a protocol to the reason (its rows are left out, its calls were made), `judge` says how a local judge computed
+    and how it says its labels (where calls were made), `warnings` are sentences worth reading.
     """
 
     pairs: int = 0
@@ -32,6 +33,7 @@ class JudgingReport:
     new_tokens: int = 0
     seconds: float = 0.0
     refused: dict[str, str] = field(default_factory=dict)
+    judge: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -42,7 +44,7 @@ class JudgingReport:
             f"{self.low_mass:,} reads with little label mass."
         )
         refused = [f"Refused: {name}. {reason}" for name, reason in self.refused.items()]
-        return "\n".join([text, *refused, *self.warnings])
+        return "\n".join([text, *refused, *self.judge, *self.warnings])
 
 
 @dataclass(frozen=True)

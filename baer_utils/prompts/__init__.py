@@ -17,7 +17,7 @@ from baer_utils.prompts.building import (
     thought_through,
     two_responses,
 )
-from baer_utils.prompts.parsing import claim_graph, final_verdict, two_scores
+from baer_utils.prompts.parsing import THINKING, claim_graph, final_verdict, open_thought, two_scores, without_thinking
 from baer_utils.prompts.words import (
     AFTER_THINKING,
     CORRECTNESS,
@@ -31,7 +31,8 @@ from baer_utils.prompts.words import (
 )
 
 __all__ = [
-    "AFTER_THINKING", "CORRECTNESS", "DISPLAY", "LABELS", "LABEL_SIGN", "SYSTEM", "TEMPLATES", "VERDICT_MARKER", "Key",
-    "Prompt", "Segment", "Template", "answer_to", "claim_graph", "final_verdict", "one_claim", "one_response",
-    "question_alone", "response_as_claim", "thought_through", "two_responses", "two_scores",
+    "AFTER_THINKING", "CORRECTNESS", "DISPLAY", "LABELS", "LABEL_SIGN", "SYSTEM", "TEMPLATES", "THINKING",
+    "VERDICT_MARKER", "Key", "Prompt", "Segment", "Template", "answer_to", "claim_graph", "final_verdict", "one_claim",
+    "one_response", "open_thought", "question_alone", "response_as_claim", "thought_through", "two_responses",
+    "two_scores", "without_thinking",
 ]  # fmt: skip

@@ -45,6 +45,8 @@ class Prompt:
         about one content begin alike up to there.
     continue_ids : token ids of a generation to go on from, or None.
     cut : at most this many tokens of each response are rendered; None renders them whole.
+    free : whether the judge writes its turn from the first word, so that one that can think may think first. A stub, or
+        a text whose likelihood is asked, begins the answer itself.
     """
 
     version: str
@@ -55,6 +57,7 @@ class Prompt:
     shared: int = 0
     continue_ids: tuple[int, ...] | None = None
     cut: int | None = None
+    free: bool = False
 
     @cached_property
     def sha(self) -> str:
@@ -123,4 +126,6 @@ def _prompt(instruction: str, content: Notes, notes: Notes, template: str, key: 
         segments += [Segment("user", f"\n\n{heading}:\n", True), Segment("user", text, False)]
     segments.append(Segment("user", f"\n\n{words.question}", True))
     responses = tuple(range(4, 4 + 2 * len(content), 2))
-    return Prompt(words.version, tuple(segments), words.stub, key, responses, shared=1 + len(content))
+    return Prompt(
+        words.version, tuple(segments), words.stub, key, responses, shared=1 + len(content), free=not words.stub
+    )

@@ -1,4 +1,4 @@
-"""What is read out of a judge's own text: a verdict, two scores, a list of claims; never a guess."""
+"""What is read out of a judge's own text: a verdict, two scores, a list of claims; never a guess, never a thought."""
 
 from __future__ import annotations
 
@@ -12,6 +12,26 @@ _SCORE_B = re.compile(r"(?m)^\W*Response B\W{1,4}(\d)(?:\s*/\s*(?:9|10))?\b(?!\.
 _VERDICT = re.compile(
     r"(?i:better response is)\W{1,6}(?:(?i:response)\W{1,3})?\(?([AB])\b(?!\s*[/&|+])(?!\s+(?!is\b|because\b)\w)"
 )
+THINKING = (("<think>", "</think>"), ("[THINK]", "[/THINK]"), ("<seed:think>", "</seed:think>"))
+_THOUGHT = re.compile(
+    "|".join(rf"\A(?:(?!{o}).)*?{c}|{o}.*?(?:{c}|\Z)" for o, c in (map(re.escape, marks) for marks in THINKING)),
+    re.DOTALL,
+)
+
+
+def without_thinking(text: str) -> str:
+    """What a judge says once it has thought: its own text without everything between the marks of `THINKING`.
+
+    A thought whose opening mark stood in the prompt goes from the first word; one that was cut short, to the last. A
+    text without marks comes back as it is.
+    """
+    said = _THOUGHT.sub("", text)
+    return text if said == text else said.strip()
+
+
+def open_thought(text: str) -> str:
+    """The mark that would end a thought that `text` leaves open; empty where none is."""
+    return next((close for mark, close in THINKING if text.rfind(mark) > text.rfind(close)), "")
 
 
 def final_verdict(text: str) -> str | None:

@@ -53,7 +53,7 @@ def rubric(pair, settings: Settings) -> Asking:
     """Criteria from the question alone, then a read against them in each display order (protocols A.4)."""
     asked = prompts.question_alone(pair, "criteria", Key(pair.pair_id, "rubric", "q", "criteria"))
     (criteria,) = yield [Call("generate", asked, max_new_tokens=settings.criteria_tokens)]
-    notes = [("Criteria", criteria.text)]
+    notes = [("Criteria", criteria.answer)]
     yield [
         Call("read", prompts.two_responses(pair, v, "rubric", Key(pair.pair_id, "rubric", v), notes)) for v in ORDERS
     ]
@@ -82,7 +82,7 @@ def prepair(pair, settings: Settings) -> Asking:
         )
         for v in ALONE
     ]
-    texts = dict(zip(ALONE, (answer.text for answer in analyses), strict=True))
+    texts = dict(zip(ALONE, (answer.answer for answer in analyses), strict=True))
     yield [
         Call(
             "generate",
@@ -124,7 +124,7 @@ def reference(pair, settings: Settings) -> Asking:
     """The judge solves the request blind, then verifies each response alone against its solution (protocols A.10)."""
     asked = prompts.question_alone(pair, "solution", Key(pair.pair_id, "reference", "q", "solution"))
     (solution,) = yield [Call("generate", asked, max_new_tokens=settings.reference_tokens)]
-    notes = [("Reference answer", solution.text)]
+    notes = [("Reference answer", solution.answer)]
     yield [
         Call("read", prompts.one_response(pair, v, "reference", Key(pair.pair_id, "reference", v), notes), CORRECTNESS)
         for v in ALONE

@@ -131,7 +131,7 @@ def _verdict(call: Call, answer: Generation) -> dict:
         return {"status": "truncated"}
     if call.parse is None:
         return {}
-    letter = call.parse(answer.text)
+    letter = call.parse(answer.answer)
     if letter is None:
         return {"status": "unparsed"}
     if letter == "tie":

@@ -25,7 +25,7 @@ def anchor(pair, settings: Settings) -> Asking:
     """Key points from the question alone, then a read with both responses in sight, in each order (protocols B.3)."""
     asked = prompts.question_alone(pair, "key_points", Key(pair.pair_id, "anchor", "q", "anchor"))
     (points,) = yield [Call("generate", asked, max_new_tokens=settings.criteria_tokens)]
-    notes = [("Key points", points.text)]
+    notes = [("Key points", points.answer)]
     yield [
         Call("read", prompts.two_responses(pair, v, "anchor", Key(pair.pair_id, "anchor", v), notes)) for v in ORDERS
     ]
@@ -89,7 +89,7 @@ def claim_graph(pair, settings: Settings) -> Asking:
     ]
     calls = []
     for v, answer in zip(ALONE, extracted, strict=True):
-        claims = prompts.claim_graph(answer.text, MOST_CLAIMS)
+        claims = prompts.claim_graph(answer.answer, MOST_CLAIMS)
         keys = [Key(pair.pair_id, "claim_graph", v, "claim", number) for number in range(max(1, len(claims)))]
         asked = [prompts.response_as_claim(pair, v, keys[0])] if not claims else []
         for key, (claim, parents) in zip(keys, claims, strict=False):
@@ -100,13 +100,13 @@ def claim_graph(pair, settings: Settings) -> Asking:
 
 def _favoured(answer: Generation, view: str) -> str | None:
     """The response, a or b, that a finished explanation decides for."""
-    letter = prompts.final_verdict(answer.text) if answer.finish_reason == "stop" else None
+    letter = prompts.final_verdict(answer.answer) if answer.finish_reason == "stop" else None
     return None if letter is None else view["AB".index(letter)]
 
 
 def _explanations(said: dict[str, Generation], favours: dict[str, str | None], view: str) -> list[tuple[str, str]]:
     other = "ba" if view == "ab" else "ab"
-    texts = {view: said[view].text, other: _exchange_letters(said[other].text)}
+    texts = {view: said[view].answer, other: _exchange_letters(said[other].answer)}
     first = view
     if None not in favours.values():
         first = next(order for order in ORDERS if favours[order] == view[0])
