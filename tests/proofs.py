@@ -24,7 +24,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from baer_utils.protocols import BOOK_BANK
 from tests.peak_memory import peak
 from tests.tokenizers import tiny_judge
 
@@ -73,7 +72,7 @@ def _kept(store: Path) -> bool:
 
 def _judge(store: Path) -> subprocess.Popen:
     what = "judge --benchmark starter_correctness --backbone smollm2-135m --n-pairs 40"
-    command = [sys.executable, "-m", "baer_utils", *what.split()]
+    command = [sys.executable, "-m", "baer_utils", *what.split(), "--experts", *MEASURED_EXPERTS]
     return subprocess.Popen(
         command, cwd=REPOSITORY, env={**os.environ, "BAER_STORE": str(store)}, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -88,6 +87,7 @@ def _table(store: Path) -> tuple[pd.DataFrame | None, list[str]]:
 
 
 # (source, N_PAIRS) per benchmark; of 167 pairs 100 are development pairs
+MEASURED_EXPERTS = ("direct", "chain_of_thought", "pointwise")
 MEASURED = {
     "starter_correctness": (None, 0),
     "starter_preference": (None, 0),
@@ -111,13 +111,15 @@ def development(name: str) -> dict:
     judge = open_backbone("smollm2-135m")
     pairs = load_pairs(name, source, n_pairs=n_pairs)
     pairs = pairs[pairs["split"] != "test"].reset_index(drop=True)
-    runs, report = judge_pairs(pairs, judge, BOOK_BANK, store=open_store(judge.name, name, n_pairs=n_pairs))
+    runs, report = judge_pairs(pairs, judge, MEASURED_EXPERTS, store=open_store(judge.name, name, n_pairs=n_pairs))
     print(report)
-    answers = native_decisions(runs, pairs, BOOK_BANK[:2])
+    answers = native_decisions(runs, pairs, MEASURED_EXPERTS[:2])
     answers["pointwise"] = pointwise_evidence(runs, pairs["pair_id"])
-    rates = metrics.flip_rate(run_array(runs, BOOK_BANK[:2]))  # pointwise judging has no order to flip with
-    flips = {expert: {"flip_rate": rate} for expert, rate in zip(BOOK_BANK[:2], rates, strict=True)}
-    ledgers = {expert: metrics.ledger(answers[expert], pairs["label"], pairs["group_id"]) for expert in BOOK_BANK}
+    rates = metrics.flip_rate(run_array(runs, MEASURED_EXPERTS[:2]))  # pointwise judging has no order to flip with
+    flips = {expert: {"flip_rate": rate} for expert, rate in zip(MEASURED_EXPERTS[:2], rates, strict=True)}
+    ledgers = {
+        expert: metrics.ledger(answers[expert], pairs["label"], pairs["group_id"]) for expert in MEASURED_EXPERTS
+    }
     return {"pairs": len(pairs)} | {
         expert: {key: round(float(value), 4) for key, value in (entry | flips.get(expert, {})).items()}
         for expert, entry in ledgers.items()

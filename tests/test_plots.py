@@ -79,6 +79,7 @@ MARGINS = pd.DataFrame(
     [("stack", "selection", 2.0, -5.0, 9.0), ("stack", "calibration", -1.0, -6.0, 4.0)],
     columns=["head", "split", "margin", "low", "high"],
 )
+SCREENED = pd.DataFrame({"selection_margin": [2.2, -1.0], "calibration_margin": [-14.3, np.nan]}, ["cf", "anchor"])
 RULES = [f"{rule}{end}" for rule in ("matched_rule", "paper_rule") for end in ("_low", "", "_high")]
 METHODS = pd.DataFrame(
     [[0.4, 0.5, 0.6, 0.3, 0.4, 0.5], [0.4, 0.5, 0.6, np.nan, np.nan, np.nan]], ["stack", "direct"], RULES
@@ -112,6 +113,8 @@ FIGURES = {
         pd.DataFrame({"paper rule": [0.04, 0.9], "matched rule": [0.04, 0.05]}, index=[0.0, 0.5]), level=0.05
     ),
     "forest": lambda b: plots.forest(METHODS),
+    "letters_exchanged": lambda b: plots.letters_exchanged(b.evidence.z[:, 0], -b.evidence.z[:, 0]),
+    "screening_margins": lambda b: plots.screening_margins(SCREENED),
 }
 every_figure = pytest.mark.parametrize("name", sorted(FIGURES))
 

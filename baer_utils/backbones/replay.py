@@ -36,6 +36,11 @@ class ReplayBackbone:
             raise ValueError(f"a record must be of one judge; it has {', '.join(judges) or 'no rows'}. Choose one.")
         self.name = name or f"replay:{judges[0].partition('@')[0]}"
         self._rows = {tuple(row[column] for column in RUN_KEY): row for row in table.to_dict("records")}
+        self._recorded = set(zip(table["pair_id"], table["protocol"], strict=True))
+
+    def has(self, pair_id: str, protocol: str) -> bool:
+        """Whether a protocol was recorded on a pair."""
+        return (pair_id, protocol) in self._recorded
 
     def render(self, prompt: Prompt) -> list[int]:
         """Nothing is rendered."""

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from baer_utils.backbones.base import Backbone, Failure
+from baer_utils.backbones.replay import ReplayBackbone
 from baer_utils.judging.answering import Answering
 from baer_utils.judging.planning import ResponseLimit, blocks, text_size
 from baer_utils.judging.progress import Progress
@@ -87,6 +88,14 @@ def judge_pairs(
         store.write_runs(runs[runs["pair_id"].isin(store.own_ids(pairs))], bank.settings.tag)
         store.compact()
     return runs, report
+
+
+def answerable(pairs: pd.DataFrame, backbone: Backbone, experts: Sequence[str]) -> pd.DataFrame:
+    """The pairs that a judge can be asked about: all of them, or those on which a record has every expert."""
+    if not isinstance(backbone, ReplayBackbone):
+        return pairs
+    known = [all(backbone.has(pair_id, name) for name in experts) for pair_id in pairs["pair_id"]]
+    return pairs[known].reset_index(drop=True)
 
 
 class _Bank:

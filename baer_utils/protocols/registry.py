@@ -30,7 +30,6 @@ EXPERTS = (
 )  # fmt: skip
 DERIVED = ("pride", "calibraeval")  # as experts, corrections of direct's reads: `debias` makes their rows
 EXTRA_CANDIDATES = ("pointwise", "likelihood_mean", "likelihood_sum", "likelihood_pmi")
-BOOK_BANK = ("direct", "chain_of_thought", "pointwise")  # what the book asks of its judge
 SCREENED = ("cf", "orbit", "anchor", "audit", "claim_graph")
 
 # name -> generator of calls: what can be asked of a judge
@@ -42,6 +41,8 @@ PROTOCOLS: dict[str, Callable[[object, Settings], Asking]] = {
         cf, orbit, anchor, audit, claim_graph,
     )
 }  # fmt: skip
+# what the book asks of its judge about every pair: all but the screened heads that write something of their own
+BOOK_BANK = tuple(name for name in PROTOCOLS if name not in SCREENED or name == "orbit")
 
 
 def rehearse(name: str, settings: Settings, pair=None) -> list[Call]:

@@ -19,10 +19,11 @@ import pandas as pd
 from baer_utils.backbones import open_backbone
 from baer_utils.backbones.replay import FOLDER
 from baer_utils.benchmarks import load_pairs
+from baer_utils.debias import bank_runs, fit_debias
 from baer_utils.evidence import NATIVE, native_decisions
 from baer_utils.gates import screen
 from baer_utils.judging import judge_pairs
-from baer_utils.protocols import PROTOCOLS, SCREENED, Settings
+from baer_utils.protocols import BOOK_BANK, EXPERTS, PROTOCOLS, SCREENED, Settings
 from baer_utils.records import RUN_COLUMNS, RUN_KEY
 from baer_utils.reports import versions
 from baer_utils.screening import screened_score
@@ -30,7 +31,6 @@ from baer_utils.store import open_store
 
 JUDGE = "smollm2-135m"
 BENCHMARKS = ("starter_correctness", "starter_preference")
-EVERYWHERE = tuple(name for name in PROTOCOLS if name not in SCREENED or name == "orbit")
 SCREENED_FIRST = tuple(name for name in SCREENED if name != "orbit")
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- replay tables: begin (written by data/replay/record.py) -->", "<!-- replay tables: end -->"
@@ -54,10 +54,12 @@ def record(benchmark: str, n_pairs: int, before: pd.DataFrame) -> pd.DataFrame:
         print(f"{benchmark}, {split or 'all pairs'}: {report}", flush=True)
         return pd.concat([kept, runs])
 
-    tables = [ask(EVERYWHERE), ask(SCREENED_FIRST, "selection")]
+    tables = [ask(BOOK_BANK), ask(SCREENED_FIRST, "selection")]
     runs = pd.concat(tables)
     scores = {head: screened_score(runs, pairs["pair_id"], head) for head in SCREENED_FIRST}
-    gated = screen(pairs, scores, native_decisions(runs, pairs, tuple(NATIVE)).reset_index(drop=True))
+    debias = fit_debias(runs, pairs)
+    native = native_decisions(bank_runs(runs, EXPERTS, debias), pairs, tuple(NATIVE), debias=debias)
+    gated = screen(pairs, scores, native.reset_index(drop=True))
     onward = tuple(gated.index[gated["selection_margin"] > 0])
     print(gated[["selection_pairs", "selection_margin"]].round(1).to_string(), flush=True)
     if onward:
