@@ -169,6 +169,28 @@ def test_whatever_answers_are_lost_the_run_that_goes_on_makes_the_same_batches(k
         assert sum(rows) == len(store.calls()) == first.distinct  # nothing is kept twice
 
 
+@pytest.mark.parametrize("finished", [1, 4, 9])
+def test_a_run_that_dies_has_kept_every_batch_that_it_had_finished(knotty, tmp_path, finished):
+    class Dying(Touchy):
+        sizes = ()
+
+        def _hashes(self, asked):
+            if self.asked == finished:
+                raise KeyboardInterrupt
+            self.sizes += (len(asked),)
+            return super()._hashes(asked)
+
+    expected, whole = judged(knotty, Touchy())
+    judge = Dying()
+    with pytest.raises(KeyboardInterrupt):
+        judged(knotty, judge, open_store("touchy", "made", root=tmp_path))
+    store = open_store("touchy", "made", root=tmp_path)
+    assert len(store.calls()) == sum(judge.sizes) < whole.distinct
+    again, report = judged(knotty, Touchy(), store)
+    pd.testing.assert_frame_equal(again[COMPARED], expected[COMPARED], check_exact=True)
+    assert report.found == sum(judge.sizes)
+
+
 def test_swapping_pairs_and_reordering_rows_leave_every_batch_as_it_was(knotty):
     expected, _ = judged(knotty, Touchy())
     other, _ = judged(swap_pairs(knotty).sample(frac=1, random_state=2), Touchy())

@@ -47,18 +47,23 @@ def answer(call):
     return Generation(text, tuple(map(ord, text)), "length" if number % 7 == 0 else "stop", 5)
 
 
-def calls_and_rows(name: str, pair) -> tuple[list, pd.DataFrame]:
+def conversation(name: str, pair, answer=answer) -> list[tuple]:
+    """Every call of a protocol about a pair, with the answer it was given."""
     asking = PROTOCOLS[name](pair, Settings())
-    calls, made, rows = next(asking), [], []
+    calls, made = next(asking), []
     while calls:
         answers = [answer(call) for call in calls]
-        made += calls
-        rows += [run_row(call, given, "judge") for call, given in zip(calls, answers, strict=True)]
+        made += zip(calls, answers, strict=True)
         try:
             calls = asking.send(answers)
         except StopIteration:
             calls = []
-    return made, check_runs(pd.DataFrame(rows))
+    return made
+
+
+def calls_and_rows(name: str, pair) -> tuple[list, pd.DataFrame]:
+    made = conversation(name, pair)
+    return [call for call, _ in made], check_runs(pd.DataFrame([run_row(*told, "judge") for told in made]))
 
 
 # CalibraEval's own baseline asks one prompt of the other letters, not both: it alone is not closed under the swap
