@@ -28,7 +28,7 @@ class Finished:
 
 @functools.cache
 def finished_book() -> Finished:
-    """The book at 16 pairs, judged live by the embedded judge into a store of its own."""
+    """The book at 16 pairs from recorded answers (notebook 01 judges them live, too), with a store of its own."""
     place = Path(tempfile.mkdtemp(prefix="book-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     return Finished(place / "run", place / "store", run_into(place / "run", place / "store"))

@@ -15,8 +15,15 @@ import yaml
 
 import baer_utils
 from baer_utils.__main__ import parser
+from baer_utils.backbones import open_backbone
 from baer_utils.batch.book import find_notebooks, run_name
 from baer_utils.batch.parameters import check_settings, split_setting
+from baer_utils.benchmarks import load_pairs
+from baer_utils.debias import fit_debias
+from baer_utils.deployment import describe_condition, develop, fit_heads, freeze
+from baer_utils.gates import select_head
+from baer_utils.judging import judge_pairs
+from baer_utils.store import open_store, seal
 from tests.finished_book import finished_book
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,6 +99,19 @@ def test_the_output_promised_for_make_book_is_what_a_run_prints():
     assert [tuple(line.split()[:2]) for line in promised[1:]] == list(notebooks)
 
 
+def freeze_a_live_head(place: Path) -> None:
+    """A head for the embedded judge itself, made as notebook 07 makes one, of the experts that direct's reads give."""
+    experts = ("direct", "pride", "calibraeval")
+    pairs, judge = load_pairs("starter_correctness", n_pairs=16), open_backbone("smollm2-135m")
+    store = open_store(judge.name, "starter_correctness", n_pairs=16, root=place / "store")
+    pairs = seal(pairs, store)
+    runs, _ = judge_pairs(pairs, judge, ("direct",), store=store, progress=False)
+    debias = fit_debias(runs, pairs)
+    decision = select_head(develop(pairs, runs, experts, debias=debias))
+    condition = describe_condition(store, experts, debias=debias)
+    freeze(decision, fit_heads(pairs, runs, decision, condition), place / "outputs" / "mine" / "deployment")
+
+
 @pytest.mark.filterwarnings("ignore:the frozen head has never met these categories")
 def test_the_python_example_scores_new_pairs_with_a_frozen_head(tmp_path, monkeypatch, capsys):
     shown = {
@@ -100,8 +120,7 @@ def test_the_python_example_scores_new_pairs_with_a_frozen_head(tmp_path, monkey
         "theirs": ["6", "Dog."],
     }
     pd.DataFrame(shown).to_csv(tmp_path / "new_pairs.csv", index=False)
-    (tmp_path / "outputs").mkdir()
-    (tmp_path / "outputs" / "mine").symlink_to(finished_book().out)
+    freeze_a_live_head(tmp_path)
     monkeypatch.chdir(tmp_path)
     found: dict = {}
     exec(compile(blocks("python")[0], "README.md", "exec"), found)
