@@ -53,13 +53,13 @@ def check_command(words: list[str]) -> None:
 
 def test_the_readme_shows_commands_and_all_of_them_are_checked():
     assert len(MAKES) >= 8 and len(COMMANDS) >= 3 and len(blocks("python")) == 1
-    known = ("make ", "python -m baer_utils", "python -m pip install", "for seed in 0 1 2; do")
+    known = ("make ", "python -m baer_utils", "python -m pip install", "for n in 50 100 200; do")
     assert all(line.startswith(known) for line in SHELL)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_python_command_of_the_readme_is_one_that_exists(command):
-    check_command(shlex.split(command.replace("$seed", "1"))[3:])
+    check_command(shlex.split(command.replace("$n", "50"))[3:])
 
 
 @pytest.mark.parametrize("line", MAKES)
