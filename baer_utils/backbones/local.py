@@ -90,15 +90,7 @@ class TransformersBackbone:
 
     def label_ids(self, labels: tuple[str, str]) -> tuple[list[int], list[int]]:
         """Token ids of two labels: with and without a leading space, each spelling only where both are one token."""
-        found: tuple[list[int], list[int]] = ([], [])
-        for space in ("", " "):
-            ids = [self._renderer.untrusted_ids(space + label) for label in labels]
-            if all(len(i) == 1 for i in ids):
-                for known, (token,) in zip(found, ids, strict=True):
-                    known += [token] if token not in known else []
-        if not found[0] or set(found[0]) & set(found[1]):
-            raise ValueError(f"labels must be single, distinct tokens of {self.name}; {labels} are not. Choose others.")
-        return found
+        return self._renderer.label_ids(labels)
 
     @torch.inference_mode()
     def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read | Failure]:

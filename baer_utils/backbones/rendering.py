@@ -77,6 +77,23 @@ class Renderer:
             ids += found
         return ids
 
+    def label_ids(self, labels: tuple[str, str]) -> tuple[list[int], list[int]]:
+        """Token ids of two labels: with and without a leading space, each spelling only where both are one token.
+
+        Raises
+        ------
+        ValueError : when no spelling has one token of its own for each label.
+        """
+        found: tuple[list[int], list[int]] = ([], [])
+        for space in ("", " "):
+            ids = [self.untrusted_ids(space + label) for label in labels]
+            if all(len(i) == 1 for i in ids):
+                for known, (token,) in zip(found, ids, strict=True):
+                    known += [token] if token not in known else []
+        if not found[0] or set(found[0]) & set(found[1]):
+            raise ValueError(f"labels must be single, distinct tokens of the judge; {labels} are not. Choose others.")
+        return found
+
     def _plain(self, pieces: list[str]) -> list[list[int]]:
         return self.tokenizer(pieces, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
