@@ -14,7 +14,8 @@ class Read:
     """A constrained read: one token, two labels.
 
     `log_odds` is of label 0 against label 1, float32 arithmetic; `label_mass` the probability of both before they were
-    normalised, over the whole vocabulary.
+    normalised, over the whole vocabulary. `text` is empty for an exact read; where a server lists one label only, the
+    log-odds are the nearer bound, the mass is at least that, and the text says so.
     """
 
     log_odds: float
@@ -23,6 +24,7 @@ class Read:
     cached_tokens: int = 0
     new_tokens: int = 0
     seconds: float = 0.0
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,12 @@ class Backbone(Protocol):
     ----------
     name : model, revision, precision, quantisation, thinking mode: part of every key.
     context : most tokens that a prompt and its answer may have together; 0 where nothing is rendered.
+
+    Notes
+    -----
+    A judge may also have `verbs` (those of "read", "generate", "likelihood" that it answers; all of them by default),
+    `whole_batches` (False where what shares a batch is not ours to fix, so that only missing answers are asked for) and
+    `notes()`, sentences about what went otherwise than planned since it was last called.
     """
 
     name: str

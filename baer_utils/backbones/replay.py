@@ -107,7 +107,7 @@ def open_replay(name: str) -> ReplayBackbone:
 
 
 def _as_read(prompt: Prompt, row: dict) -> Read:
-    return Read(LABEL_SIGN[prompt.key.view] * row["log_odds"], row["label_mass"], **_counts(row))
+    return Read(LABEL_SIGN[prompt.key.view] * row["log_odds"], row["label_mass"], **_counts(row), text=row["text"])
 
 
 def _as_generation(prompt: Prompt, row: dict) -> Generation:

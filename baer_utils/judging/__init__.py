@@ -17,7 +17,7 @@ import pandas as pd
 from baer_utils.backbones.base import Backbone, Failure
 from baer_utils.backbones.replay import ReplayBackbone
 from baer_utils.judging.answering import Answering
-from baer_utils.judging.planning import ResponseLimit, blocks, text_size
+from baer_utils.judging.planning import ResponseLimit, blocks, refuse_unable, text_size
 from baer_utils.judging.progress import Progress
 from baer_utils.judging.report import WORTH_A_WARNING, JudgingReport, shortfalls
 from baer_utils.prompts import Prompt
@@ -60,7 +60,8 @@ def judge_pairs(
 
     Raises
     ------
-    ValueError : an unknown expert, a malformed pair table, or every protocol refused.
+    ValueError : an unknown expert, one that asks what the judge cannot answer, a malformed pair table, or every
+        protocol refused.
     RuntimeError : a limit of `stop_below` or `stop_cut_above` was passed; what was made so far is in the store.
     """
     unknown = [name for name in experts if name not in PROTOCOLS]
@@ -81,9 +82,11 @@ def judge_pairs(
     report.pairs, report.runs, report.seconds = len(pairs), len(runs), time.perf_counter() - start
     report.errors = int((runs["status"] == "error").sum())
     report.low_mass = int((runs["label_mass"] < LEAST_LABEL_MASS).sum())
+    report.bounds = int((runs["label_mass"].notna() & (runs["text"] != "")).sum())
     report.warnings = [short.sentence for short in shortfalls(bank.rows) if short.share > WORTH_A_WARNING]
     if report.made and hasattr(backbone, "probes"):
         bank.describe_judge()
+    report.warnings += getattr(backbone, "notes", list)()
     if store is not None:
         store.write_runs(runs[runs["pair_id"].isin(store.own_ids(pairs))], bank.settings.tag)
         store.compact()
@@ -108,6 +111,7 @@ class _Bank:
         self.rows: list[dict] = []
         self.report = JudgingReport()
         self._backbone = backbone
+        refuse_unable(backbone, experts, settings)
         self._limit = ResponseLimit(backbone, experts, settings)
         self._answering = Answering(backbone, store, self.report, shown.advance)
 

@@ -21,7 +21,8 @@ class Answering:
 
     Which calls share a batch depends on the plan alone, never on what the store has: a batch that is not there whole is
     computed whole, and only the answers that were missing are kept. An answer found keeps the bits it was made with,
-    also where another plan made it (fewer pairs, another bank).
+    also where another plan made it (fewer pairs, another bank). A server batches as it likes, so from a judge without
+    `whole_batches` only the missing answers are asked for.
 
     Parameters
     ----------
@@ -76,7 +77,8 @@ class Answering:
         if self._beginnings is not None:
             self._backbone.share(self._beginnings())
             self._beginnings = None
-        computed = dict(zip(batch, ask(self._backbone, list(batch.values())), strict=True))
+        asked = list(batch) if getattr(self._backbone, "whole_batches", True) else missing
+        computed = dict(zip(asked, ask(self._backbone, [batch[key] for key in asked]), strict=True))
         self._answers.update({key: computed[key] for key in missing})
         kept = [key for key in made if not isinstance(computed[key], Failure)]
         self._computed(sum(computed[key].prompt_tokens + computed[key].new_tokens for key in kept))
@@ -112,4 +114,6 @@ def _from_row(row: dict) -> Answer:
     values = {f.name: row[f.name] for f in dataclasses.fields(kind)}
     if "ids" in values:
         values["ids"] = tuple(values["ids"])
+    if "text" in values:
+        values["text"] = values["text"] or ""  # null where an exact read was kept before reads had one
     return kind(**values)

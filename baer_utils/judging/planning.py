@@ -47,6 +47,22 @@ def call_key(backbone: str, call: Call, ids: Sequence[int]) -> str:
     return hashlib.sha256(head.encode() + np.asarray(ids, dtype="<i4").tobytes()).hexdigest()
 
 
+def refuse_unable(backbone: Backbone, experts: Sequence[str], settings: Settings) -> None:
+    """Refuse experts that ask what the judge cannot answer, before anything is asked.
+
+    Raises
+    ------
+    ValueError : names them, and what they need.
+    """
+    verbs = {name: {call.verb for call in rehearse(name, settings)} for name in experts}
+    unable = {name: verbs[name] - getattr(backbone, "verbs", verbs[name]) for name in experts}
+    unable = {name: ", ".join(sorted(lacking)) for name, lacking in unable.items() if lacking}
+    if unable:
+        told = "; ".join(f"{name} needs {lacking}" for name, lacking in unable.items())
+        raise ValueError(f"{backbone.name} cannot answer all of these experts: {told}. Leave them out, or use a judge "
+                         "that can: a server with api=completions, or a local model.")  # fmt: skip
+
+
 class ResponseLimit:
     """How many tokens of each response every protocol of a run may show.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -14,9 +15,10 @@ class JudgingReport:
 
     `calls` are planned calls, `distinct` those with a key of their own, `found` of these in the store or in a record,
     `made` now; tokens are of the calls made now. `errors` counts rows without an answer: a pair that does not fit, or a
-    failed call, ends its protocol there, and later calls are not planned. `low_mass` counts reads under 1 %. `refused`
-    maps a protocol to the reason (its rows are left out, its calls were made), `judge` says how a local judge computed
-    and how it says its labels (where calls were made), `warnings` are sentences worth reading.
+    failed call, ends its protocol there, and later calls are not planned. `low_mass` counts reads under 1 %, `bounds`
+    reads of which only a bound is known. `refused` maps a protocol to the reason (its rows are left out, its calls were
+    made), `judge` says how a local judge computed and how it says its labels (where calls were made), `warnings` are
+    sentences worth reading.
     """
 
     pairs: int = 0
@@ -28,6 +30,7 @@ class JudgingReport:
     cut_responses: int = 0
     errors: int = 0
     low_mass: int = 0
+    bounds: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
     new_tokens: int = 0
@@ -43,6 +46,8 @@ class JudgingReport:
             f"{self.seconds:.0f} s). {self.cut_responses:,} responses cut, {self.errors:,} calls failed, "
             f"{self.low_mass:,} reads with little label mass."
         )
+        if self.bounds:
+            text += f" {self.bounds:,} reads are bounds: the server lists one of their two labels only."
         refused = [f"Refused: {name}. {reason}" for name, reason in self.refused.items()]
         return "\n".join([text, *refused, *self.judge, *self.warnings])
 
@@ -65,7 +70,7 @@ def shortfalls(rows: list[dict]) -> list[Shortfall]:
     """
     found = []
     texts = [row for row in rows if row["text"] or row["status"] in ("unparsed", "truncated")]
-    texts = [row for row in texts if row["status"] != "error"]
+    texts = [row for row in texts if row["status"] != "error" and math.isnan(row["label_mass"])]  # a read is no text
     for name in sorted({row["protocol"] for row in texts}):
         mine = [row for row in texts if row["protocol"] == name]
         cut = Counter(row["status"] for row in mine)["truncated"] / len(mine)

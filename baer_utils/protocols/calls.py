@@ -97,8 +97,9 @@ Asking = Generator[list[Call], list[Answer], None]
 def run_row(call: Call, answer: Answer, backbone: str) -> dict:
     """The row of the run table that a call and its answer make, mapped to the canonical response *a*.
 
-    A hard verdict becomes ±inf, a tie 0, an unparsed or cut text NaN; a failed call keeps its reason as text, a
-    likelihood its raw log-likelihood, which the value of its row may have been scaled or shifted from.
+    A hard verdict becomes ±inf, a tie 0, an unparsed or cut text NaN; a failed call keeps its reason as text, a read
+    that is a bound its remark, a likelihood its raw log-likelihood, which the value of its row may have been scaled or
+    shifted from.
     """
     key = call.prompt.key
     row = {
@@ -119,7 +120,8 @@ def run_row(call: Call, answer: Answer, backbone: str) -> dict:
     row |= {name: getattr(answer, name) for name in ("prompt_tokens", "cached_tokens", "new_tokens", "seconds")}
     if isinstance(answer, Read):
         signed = LABEL_SIGN[key.view] * answer.log_odds
-        return row | {"log_odds": signed, "label_mass": answer.label_mass, "status": "tie" if signed == 0 else "ok"}
+        status = "tie" if signed == 0 else "ok"
+        return row | {"log_odds": signed, "label_mass": answer.label_mass, "status": status, "text": answer.text}
     if isinstance(answer, Likelihood):
         value = call.score(answer) if call.score else answer.log_likelihood
         return row | {"log_odds": value, "text": repr(answer.log_likelihood)}
