@@ -258,7 +258,8 @@ def test_every_score_of_hostile_pairs_negates_with_the_swap_to_the_last_bit_and_
     for name, score in found.items():
         assert np.array_equal(score, -swapped[name]), name
         assert (score == 0).all() if name in HARD else (np.abs(score) > 0).sum() >= len(pairs) - 1, name
-    # verdict markers stand in many prompts, and no text that the judge wrote holds one
+    # every prompt for a verdict holds the marker, and nothing that is read as the judge's own text does
+    assert not runs["text"].str.contains(VERDICT_MARKER, regex=False).any()
     verdicts = runs[runs["protocol"].isin(HARD) & (runs["stage"] == "verdict")]
     assert set(verdicts["status"]) <= {"unparsed", "truncated"} and len(verdicts) == 8 * len(pairs)
     assert report.cut_responses == 1 and report.errors == 0
