@@ -38,8 +38,16 @@ CASES: dict[int, tuple[str, ...]] = {
         "test_prompts.py::test_a_verdict_is_read_only_where_one_is_clearly_given",
         "test_judging.py::test_bad_input_is_refused_before_anything_is_asked",
     ),
-    # no verdict after many attempts: lengths are known before the run
-    17: ("test_judging.py::test_bad_input_is_refused_before_anything_is_asked",),
+    # a proxy that answers in a shape of its own
+    15: (
+        "test_server.py::test_answers_of_the_wrong_shape_never_become_numbers",
+        "test_server.py::test_a_read_that_cannot_be_trusted_is_a_failure_that_says_what_to_change",
+    ),
+    # no verdict after many attempts: lengths are known before the run, attempts are few and end with a reason
+    17: (
+        "test_judging.py::test_bad_input_is_refused_before_anything_is_asked",
+        "test_server.py::test_faults_that_last_end_in_a_failure_with_the_reason",
+    ),
     # a free text that cannot be graded where one token would do
     18: ("test_judging.py::test_every_expert_fills_its_rows_for_every_pair",),
     # no answer counted as a wrong one
@@ -82,13 +90,32 @@ CASES: dict[int, tuple[str, ...]] = {
     30: ("test_models.py::test_the_probe_says_which_token_is_the_letter_and_warns_where_it_is_not_one_that_counts",),
     # a space before the letter that nobody expected
     31: ("test_models.py::test_a_run_shows_the_probe_and_warns_of_a_letter_that_does_not_count",),
+    # a label beyond the twenty likeliest tokens
+    33: (
+        "test_server.py::test_a_server_that_neither_constrains_nor_lists_labels_gives_bounds_on_the_safe_side",
+        "test_server.py::test_labels_that_a_server_does_not_list_are_asked_for_one_by_one",
+    ),
+    # the probability of each class is wanted
+    34: ("test_server.py::test_reads_are_the_local_judges_reads",),
     # log-probabilities of -inf
     35: (
+        "test_server.py::test_a_label_of_no_probability_gives_a_finite_bound",
         "test_evidence.py::test_only_the_clip_makes_a_hard_verdict_finite_and_it_is_symmetric",
         "test_backbones.py::test_a_read_that_overflows_is_a_failure_and_never_an_answer",
     ),
+    # one way to constrain an answer differs from the next
+    36: (
+        "test_server.py::test_reads_are_the_local_judges_reads",
+        "test_server.py::test_greedy_texts_are_the_local_judges_texts",
+    ),
+    # a chat interface has no likelihoods
+    38: (
+        "test_server.py::test_experts_that_a_judge_cannot_answer_are_refused_before_any_call",
+        "test_server.py::test_the_table_of_capabilities_covers_every_verb_and_interface",
+    ),
     # the prompt differs from one source of answers to the next
     39: (
+        "test_server.py::test_the_same_prompt_is_the_same_token_ids_here_and_there",
         "test_prompts.py::test_the_sha_sees_words_and_version_but_neither_the_row_nor_the_cut",
         "test_backbones.py::test_replayed_answers_are_the_recorded_ones",
     ),
@@ -148,6 +175,11 @@ CASES: dict[int, tuple[str, ...]] = {
         "test_judging.py::test_a_run_that_dies_has_kept_every_batch_that_it_had_finished",
         "test_store.py::test_a_writer_killed_before_the_rename_has_written_nothing_that_is_read",
     ),
+    # a dead port is asked again for ever
+    61: (
+        "test_server.py::test_a_run_whose_server_dies_keeps_its_answers_and_goes_on_at_another_address",
+        "test_server.py::test_the_name_tells_the_model_and_no_address",
+    ),
     # outputs that belong to other rows
     63: (
         "test_evidence.py::test_rows_follow_the_pair_ids_asked_for_and_by_default_the_sorted_ones",
@@ -163,6 +195,7 @@ CASES: dict[int, tuple[str, ...]] = {
     104: ("test_models.py::test_labels_of_the_real_tokenizers_are_single_tokens_with_and_without_their_space",),
     # a judge that hardly says a label looks as sure as any
     105: (
+        "test_server.py::test_a_bound_never_says_more_than_the_whole_vocabulary_would",
         "test_backbones.py::test_a_batched_read_is_the_plain_forward_pass",
         "test_judging.py::test_a_protocol_whose_labels_the_judge_never_says_is_refused_with_the_reason",
     ),
