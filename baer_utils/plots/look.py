@@ -45,6 +45,7 @@ STYLES = {
     "likelihood_mean": ("#555555", "p"),
     "likelihood_sum": ("#888888", "h"),
     "likelihood_pmi": ("#AAAAAA", "8"),
+    "orbit": ("#6699CC", "H"),
     "stack": ("#000000", "s"),
     "route": ("#004488", "D"),
     "reference": ("#BB5566", "P"),
