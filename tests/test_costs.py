@@ -173,13 +173,18 @@ def test_a_table_that_shows_no_sharing_is_priced_in_full(few, whole):
     assert bill["unique_tokens"] == bill["prompt_tokens"] > price(whole.runs, EXPERTS)["unique_tokens"]
 
 
-def test_a_resumed_run_never_makes_a_prompt_cost_less_than_nothing(whole):
+def test_after_a_resumed_run_every_prompt_still_costs_its_own_tokens_once(few, whole):
     """Regression: where only trials were asked again, the fewest tokens taken over are a whole prompt's."""
     trials = whole.runs["protocol"] == "self_consistency"
     resumed = whole.runs.assign(cached_tokens=whole.runs["cached_tokens"].where(trials & (whole.runs["trial"] > 0), 0))
-    for experts in SETS:
-        bill = price(resumed, experts)
-        assert 0 < bill["unique_tokens"] <= bill["prompt_tokens"]
+    ids = few.loc[few["response_a"] != few["response_b"], "pair_id"]
+    for experts in (("direct", "self_consistency"), ("self_consistency", "rubric"), ("direct", "deliberate")):
+        mine = whole.runs[whole.runs["protocol"].isin(experts) & whole.runs["pair_id"].isin(ids)]
+        longest = mine.drop_duplicates("prompt_sha").groupby(["pair_id", "view"])["prompt_tokens"].max().sum() / len(
+            ids
+        )
+        bill = price(resumed, experts, ids)
+        assert longest <= bill["unique_tokens"] <= bill["prompt_tokens"]
 
 
 def test_imported_rows_name_no_prompt_and_are_calls_of_their_own():

@@ -70,18 +70,17 @@ def _content_tokens(named: pd.DataFrame) -> pd.Series:
 def _unique_tokens(calls: pd.DataFrame, content_tokens: pd.Series) -> float:
     """Prompt tokens of distinct calls, shared as the backbones share them.
 
-    A content is held where at least two prompts or trials begin with it; all of a prompt but its last token, where it
-    has at least two trials.
+    A content is computed once for all calls that begin with it, and all of a prompt but its last token once for all
+    its trials.
     """
     of_prompt = calls.groupby([*CONTENT, "prompt_sha"], sort=False)
     prompts = of_prompt.agg(calls=("trial", "size"), trials=("trial", "nunique"), tokens=("prompt_tokens", "max"))
     contents = prompts.index.droplevel("prompt_sha")
     held = content_tokens.reindex(contents).fillna(0).to_numpy()
-    shared = (held > 0) & (prompts.groupby(CONTENT, sort=False)["trials"].transform("sum") > 1).to_numpy()
     behind = prompts["tokens"] - held
     behind = (behind + prompts["calls"] - 1).where(prompts["trials"] > 1, behind * prompts["calls"])
     alone = of_prompt["prompt_tokens"].sum()
-    return float(behind.where(shared, alone).sum() + held[shared & ~contents.duplicated()].sum())
+    return float(behind.where(held > 0, alone).sum() + held[~contents.duplicated()].sum())
 
 
 @cache

@@ -82,8 +82,8 @@ def _three_prompts(
 
 NATIVE: dict[str, Callable[[pd.DataFrame, pd.DataFrame, str], NDArray[np.float64]]] = {
     "direct": _sign_of_mean,
-    "chain_of_thought": _agreement,
     "self_consistency": _majority_of_votes,
+    "chain_of_thought": _agreement,
     "rubric": _agreement,
     "score_then_choose": _agreement,
     "prepair": _agreement,
