@@ -421,7 +421,7 @@ def test_a_layer_trained_on_in_the_middle_of_a_large_file_changes_the_name(tmp_p
     ],
 )
 def test_an_unknown_judge_is_refused_with_what_may_be_said(text):
-    with pytest.raises(ValueError, match=r"BACKBONE must be|takes the options|must be true or false|dtype must be"):
+    with pytest.raises(ValueError, match=r"BACKBONE must be|the options here are|must be true or false|dtype must be"):
         open_backbone(text)
 
 

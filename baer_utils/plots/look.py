@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from baer_utils.records import unit_hash
 
 DOTS_PER_INCH = 110
+LEGEND_ROW = 0.21  # inches
 INK, GREY, PALE = "#222222", "#6b6b6b", "#e9e9e9"
 # what is no expert is pale or ink, never an expert's colour, and has a hatch of its own
 GOOD, BAD, NEUTRAL, MIXED, CUT = (
@@ -107,9 +108,11 @@ def row_names(ax: Axes, names: Sequence[str]) -> None:
 
 
 def legend_below(figure: Figure, ax: Axes, columns: int = 3) -> None:
-    """One legend under the panels, so that it can hide nothing."""
+    """One legend under the panels, so that it can hide nothing; the figure grows by its rows from the third on."""
     handles, labels = ax.get_legend_handles_labels()
     if handles:
+        rows = -(-len(handles) // columns)
+        figure.set_figheight(figure.get_figheight() + LEGEND_ROW * max(0, rows - 2))
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
 
 
