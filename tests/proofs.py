@@ -24,6 +24,7 @@ from pathlib import Path
 import pandas as pd
 
 from baer_utils.protocols import BOOK_BANK
+from tests.server_proof import server
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED = REPOSITORY.parent / "shared" / "data"
@@ -123,6 +124,7 @@ def development(name: str) -> dict:
 
 CHECKS: dict[str, Callable[..., dict]] = {
     "kill": kill,
+    "server": server,
     **{f"development_{name}": partial(development, name) for name in MEASURED},
 }
 
@@ -132,7 +134,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.proofs", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CHECKS)}; default: all")
     parser.add_argument("--again", action="store_true", help="also what is proven already")
-    parser.add_argument("--once", action="store_true", help="one kill instead of ten; nothing is written")
+    parser.add_argument("--once", action="store_true", help="one kill, one precision; nothing is written")
     args = parser.parse_args()
     unknown = [name for name in args.names if name not in CHECKS]
     if unknown:
