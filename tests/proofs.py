@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 from tests.peak_memory import peak
+from tests.server_proof import server
 from tests.tokenizers import tiny_judge
 
 REPOSITORY = Path(__file__).parents[1]
@@ -178,6 +179,7 @@ CHECKS: dict[str, Callable[..., dict]] = {
     "kill": kill,
     "memory": memory,
     "quantisation": quantisation,
+    "server": server,
     **{f"development_{name}": partial(development, name) for name in MEASURED},
 }
 
@@ -187,7 +189,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.proofs", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CHECKS)}; default: all")
     parser.add_argument("--again", action="store_true", help="also what is proven already")
-    parser.add_argument("--once", action="store_true", help="one kill instead of ten; nothing is written")
+    parser.add_argument("--once", action="store_true", help="one kill, one precision; nothing is written")
     args = parser.parse_args()
     unknown = [name for name in args.names if name not in CHECKS]
     if unknown:

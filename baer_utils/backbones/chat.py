@@ -58,7 +58,7 @@ class Chat:
         """Tokens of a prompt and of a new text, as the server counts them; estimated where it does not."""
         usage = choice.get("usage") or {}
         prompt = usage.get("prompt_tokens") or sum(self.count(message["content"]) for message in row)
-        return prompt, usage.get("completion_tokens", len(ids)) if ids else 0
+        return prompt, (usage.get("completion_tokens") or len(ids)) if ids else 0
 
     def read_settings(self, labels: tuple[str, str]) -> dict:
         """One token, and the likeliest ones in its place."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
+from baer_utils.backbones.answers import cached, in_order, understood
 from baer_utils.backbones.base import Failure, Generation, Likelihood, Read
 from baer_utils.backbones.bounds import read_listed
 from baer_utils.backbones.capabilities import check_api, verbs_of
@@ -103,18 +105,12 @@ class ServerBackbone:
         """
         began, rows = time.perf_counter(), [self._api.row(prompt) for prompt in prompts]
         choices = self._choices(rows, self._api.read_settings(labels))
-        listed = [c if isinstance(c, Failure) else self._api.listed(c, labels) for c in choices]
+        listed = [understood(self._api.listed, choice, labels) for choice in choices]
         if isinstance(self._api, Completions):
             self._list_labels(rows, listed, labels)
-        side, answers = self._api.side(labels), []
-        for row, choice, found in zip(rows, choices, listed, strict=True):
-            read = found if isinstance(found, Failure) else read_listed(found, side, labels)
-            answers.append(
-                read
-                if isinstance(read, Failure)
-                else Read(read[0], read[1], self._api.tokens(row, choice, ())[0], _cached(choice), text=read[2])
-            )
-        return self._done(answers, began)
+        side = self._api.side(labels)
+        read = partial(self._read, lambda found: read_listed(found, side, labels))
+        return self._done([understood(read, *one) for one in zip(choices, rows, listed, strict=True)], began)
 
     def generate(self, prompts: Sequence[Prompt], *, max_new_tokens: int, temperature: float = 0.0, top_p: float = 1.0,
                  seeds: Sequence[int] | None = None) -> list[Generation | Failure]:  # fmt: skip
@@ -124,14 +120,7 @@ class ServerBackbone:
         began, rows = time.perf_counter(), [self._api.row(prompt) for prompt in prompts]
         each = [{"seed": seed % SEEDS} for seed in seeds] if temperature > 0 else None
         choices = self._choices(rows, self._api.text_settings(max_new_tokens, temperature, top_p), each)
-        answers = []
-        for row, choice, prompt in zip(rows, choices, prompts, strict=True):
-            text = choice if isinstance(choice, Failure) else self._api.text(choice, prompt)
-            if not isinstance(text, Failure):
-                (prompt_tokens, new), ids = self._api.tokens(row, choice, text[1]), tuple(text[1])
-                text = Generation(text[0], ids, text[2], prompt_tokens, _cached(choice), new)
-            answers.append(text)
-        return self._done(answers, began)
+        return self._done([understood(self._text, *one) for one in zip(choices, rows, prompts, strict=True)], began)
 
     def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Likelihood | Failure]:
         """Log-probability of each text and its end token as the whole answer to its prompt.
@@ -145,9 +134,22 @@ class ServerBackbone:
         began, split = time.perf_counter(), self._api.answer_rows(prompts, texts)
         rows = [head + tail for head, tail in split]
         choices = self._choices(rows, self._api.likelihood_settings())
-        answers = [c if isinstance(c, Failure) else self._api.likelihood(c, *s)
-                   for c, s in zip(choices, split, strict=True)]  # fmt: skip
+        answers = [understood(self._api.likelihood, c, *parts) for c, parts in zip(choices, split, strict=True)]
         return self._done(answers, began)
+
+    def _read(self, reading, choice: dict, row, found: dict | Failure) -> Read | Failure:
+        read = found if isinstance(found, Failure) else reading(found)
+        if isinstance(read, Failure):
+            return read
+        prompt_tokens, _ = self._api.tokens(row, choice, ())
+        return Read(read[0], read[1], prompt_tokens, cached(choice), text=read[2])
+
+    def _text(self, choice: dict, row, prompt: Prompt) -> Generation | Failure:
+        text = self._api.text(choice, prompt)
+        if isinstance(text, Failure):
+            return text
+        prompt_tokens, new_tokens = self._api.tokens(row, choice, text[1])
+        return Generation(text[0], tuple(text[1]), text[2], prompt_tokens, cached(choice), new_tokens)
 
     def _choices(self, rows: list, settings: dict, each: list[dict] | None = None,
                  size: int | None = None) -> list[dict | Failure]:  # fmt: skip
@@ -161,7 +163,7 @@ class ServerBackbone:
             if isinstance(answer, Refused) and answer.status in FOR_ITS_CONTENT and len(group) > 1:
                 choices += self._choices([rows[n] for n in group], settings, size=1)
             else:
-                choices += _in_order(answer, len(group))
+                choices += in_order(answer, len(group))
         return choices
 
     def _list_labels(self, rows: list, listed: list, labels: tuple[str, str]) -> None:
@@ -172,9 +174,9 @@ class ServerBackbone:
             if not lacking or not self._constrains:
                 continue
             choices = self._choices([rows[n] for n in lacking], self._api.label_settings(token))
-            for n, choice in zip(lacking, choices, strict=True):
-                found = choice if isinstance(choice, Failure) else self._api.constrained(choice, token)
-                self._constrains = self._constrains and bool(found)
+            answers = [understood(self._api.constrained, choice, token) for choice in choices]
+            self._constrains = any(answers)  # a Failure is no sign that it cannot
+            for n, found in zip(lacking, answers, strict=True):
                 listed[n] = found if isinstance(found, Failure) else listed[n] | found
 
     def _done(self, answers: list, began: float) -> list:
@@ -184,21 +186,3 @@ class ServerBackbone:
         self._last_failure = failures[-1] if failures else self._last_failure
         seconds = (time.perf_counter() - began) / max(len(answers), 1)
         return [a if isinstance(a, Failure) else replace(a, seconds=seconds) for a in answers]
-
-
-def _cached(choice: dict) -> int:
-    """Prompt tokens that a server says it had already; 0 where it does not say."""
-    return ((choice.get("usage") or {}).get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-
-
-def _in_order(answer: dict | Failure, count: int) -> list[dict | Failure]:
-    """The choices of an answer by their index, which is the place of their prompt in the request."""
-    if isinstance(answer, Failure):
-        return [answer] * count
-    choices = answer.get("choices")
-    choices = choices if isinstance(choices, list) and all(isinstance(c, dict) for c in choices) else []
-    by_index = {choice.get("index", 0): choice for choice in choices}
-    if len(choices) != count or sorted(by_index) != list(range(count)):
-        return [Failure(f"a server must give one choice for each of {count} prompts; it gave {len(choices)}.")] * count
-    usage = {"usage": answer.get("usage")} if count == 1 else {}
-    return [by_index[n] | usage for n in range(count)]
