@@ -38,5 +38,5 @@ def run_into(out: Path, store: Path, only: tuple[str, ...] = ()) -> str:
     """Run the book into a folder, with a store; returns what it printed."""
     stream = io.StringIO()
     with mock.patch.dict(os.environ, BAER_STORE=str(store), HF_HUB_OFFLINE="1"):
-        run_book({"N_PAIRS": str(N_PAIRS)}, out=out, only=only, stream=stream)
+        run_book({"N_PAIRS": str(N_PAIRS), "N_LIVE": "4"}, out=out, only=only, stream=stream)
     return stream.getvalue()
