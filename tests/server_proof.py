@@ -174,7 +174,8 @@ def agreement(judge, local, n_pairs: int, *, exact: bool = True) -> dict:
         reads(judge, local, f"starter_{name}", n_pairs) for name in ("correctness", "preference")
     )
     both = pd.concat([measured_on, checked_on])
-    found = {"pairs": both["pair_id"].nunique(), "reads": len(both), "median_difference": float(difference(both).median()),
+    found = {"pairs": both["pair_id"].nunique(), "reads": len(both),
+             "median_difference": float(difference(both).median()),
              "largest_difference": float(difference(both).max()),
              "largest_mass_difference": float((both["mass_there"] - both["mass_here"]).abs().max())}  # fmt: skip
     for kind, one, other in (("read", measured_on, checked_on), ("z", evidence(measured_on), evidence(checked_on))):
