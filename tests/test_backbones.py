@@ -23,7 +23,7 @@ from baer_utils.backbones.rendering import Renderer
 from baer_utils.backbones.replay import ReplayBackbone
 from baer_utils.judging import judge_pairs
 from baer_utils.prompts import CORRECTNESS, Key, one_response, two_responses
-from baer_utils.protocols import PROTOCOLS, Settings, chain_of_thought, direct, pointwise
+from baer_utils.protocols import Settings, chain_of_thought, direct, pointwise, self_consistency
 
 HOSTILE = st.one_of(
     st.text(max_size=30),
@@ -334,6 +334,17 @@ def test_sharing_what_prompts_begin_with_changes_no_answer(judge, request):
     assert sum(a.cached_tokens for a in alone[0]) == 0 == sum(a.cached_tokens for a in lone)
 
 
+def test_trials_behind_their_shared_prompt_are_the_texts_of_trials_alone(embedded):
+    prompts = prompts_of(pairs_of_many_lengths()[:2], self_consistency)
+    how = {"max_new_tokens": 8, "temperature": 0.7, "top_p": 0.95, "seeds": list(range(len(prompts)))}
+    alone = embedded.generate(prompts, **how)
+    embedded.share(prompts)
+    shared = embedded.generate(prompts, **how)
+    embedded.share([])
+    assert [text.ids for text in shared] == [text.ids for text in alone] and len({text.ids for text in alone}) > 3
+    assert sum(text.cached_tokens for text in shared) > 0 == sum(text.cached_tokens for text in alone)
+
+
 def test_cached_tokens_are_exactly_those_that_were_not_computed(tiny):
     computed = []
 
@@ -342,18 +353,20 @@ def test_cached_tokens_are_exactly_those_that_were_not_computed(tiny):
         computed.append(int(inputs["attention_mask"][:, -new:].sum()))
 
     pairs = pairs_of_many_lengths()
-    asked = bank_prompts(pairs)
+    asked = bank_prompts(pairs) | {self_consistency: prompts_of(pairs, self_consistency)}
     hook = tiny.model.register_forward_pre_hook(count, with_kwargs=True)
     try:
         tiny.share([prompt for prompts in asked.values() for prompt in prompts])
         answers = tiny.read(asked[direct]) + tiny.read(asked[pointwise], CORRECTNESS)
-        answers += tiny.read(asked[chain_of_thought])
+        answers += tiny.read(asked[chain_of_thought]) + tiny.read(asked[self_consistency])
     finally:
         hook.remove()
         tiny.share([])
     assert sum(a.prompt_tokens - a.cached_tokens for a in answers) == sum(computed)
     separate = sum(len(tiny.render(prompt)) for prompts in asked.values() for prompt in prompts)
-    assert sum(computed) < 0.8 * separate == 0.8 * sum(a.prompt_tokens for a in answers)
+    assert sum(computed) < 0.4 * separate == 0.4 * sum(a.prompt_tokens for a in answers)
+    trials = answers[-len(asked[self_consistency]) :]
+    assert {a.prompt_tokens - a.cached_tokens for a in trials} == {1}  # chain of thought has paid for their prompts
 
 
 def test_only_what_at_least_two_different_calls_begin_with_is_held(tiny):
@@ -362,7 +375,7 @@ def test_only_what_at_least_two_different_calls_begin_with_is_held(tiny):
     assert not tiny._prefixes._held
     tiny.share(prompts_of(pairs, direct) + prompts_of(pairs, chain_of_thought))
     assert len(tiny._prefixes._held) == 4
-    tiny.share(prompts_of(pairs, PROTOCOLS["self_consistency"]))  # trials share the whole prompt, too
+    tiny.share(prompts_of(pairs, self_consistency))  # trials share the whole prompt, too
     assert len(tiny._prefixes._held) == 8
     tiny.share([])
     assert not tiny._prefixes._held

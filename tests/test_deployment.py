@@ -582,15 +582,19 @@ def test_test_pairs_that_nobody_labelled_are_left_out_of_the_report_and_counted(
 # ---------------------------------------------------------------- new pairs
 
 
+def sealed_condition(folder: Path, judge, asked, labelled: pd.DataFrame) -> SimpleNamespace:
+    """Pairs sealed in a store of their own, and a judge's runs about them."""
+    store = open_store(judge.name, "table", root=folder / "store")
+    pairs = seal(labelled, store)
+    runs, _ = judge_pairs(pairs, judge, asked, store=store, progress=False)
+    return SimpleNamespace(labelled=labelled, store=store, pairs=pairs, runs=runs, experts=asked)
+
+
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory) -> SimpleNamespace:
     """A head for the hash judge."""
     folder = tmp_path_factory.mktemp("judged")
-    labelled = make_pairs(150, 5)
-    store = open_store(HashJudge.name, "table", root=folder / "store")
-    pairs = seal(labelled, store)
-    runs, _ = judge_pairs(pairs, HashJudge(), EXPERTS, store=store, progress=False)
-    c = SimpleNamespace(pairs=pairs, runs=runs, store=store, experts=EXPERTS, labelled=labelled)
+    c = sealed_condition(folder, HashJudge(), EXPERTS, make_pairs(150, 5))
     c.frozen = frozen_in(c, folder / "frozen")
     return c
 

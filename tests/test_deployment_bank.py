@@ -39,7 +39,7 @@ from baer_utils.protocols import DERIVED, EXPERTS, Settings
 from baer_utils.records import STATUSES, swap_pairs, swap_runs, unit_hash
 from baer_utils.store import open_store, openings, seal
 from tests.strategies import make_pairs, make_runs, same
-from tests.test_deployment import HashJudge, in_memory
+from tests.test_deployment import HashJudge, in_memory, sealed_condition
 
 ASKED = protocols_for(EXPERTS)
 TAG = Settings().tag
@@ -81,14 +81,10 @@ def frozen_bank(c: SimpleNamespace, path: Path, **options) -> Frozen:
 def bank(tmp_path_factory) -> SimpleNamespace:
     """A sealed store with all calls for nine experts, and the head frozen from them."""
     folder = tmp_path_factory.mktemp("bank")
-    labelled = make_pairs(170, 5)
-    store = open_store(MixedJudge.name, "table", root=folder / "store")
-    pairs = seal(labelled, store)
-    runs, _ = judge_pairs(pairs, MixedJudge(), ASKED, store=store, progress=False)
-    c = SimpleNamespace(labelled=labelled, store=store, pairs=pairs, runs=runs, folder=folder)
-    c.debias = fit_debias(runs, pairs)
+    c = sealed_condition(folder, MixedJudge(), ASKED, make_pairs(170, 5))
+    c.folder, c.debias = folder, fit_debias(c.runs, c.pairs)
     c.frozen = frozen_bank(c, folder / "frozen")
-    c.test = pairs[pairs["split"] == "test"].sort_values("pair_id").reset_index(drop=True)
+    c.test = c.pairs[c.pairs["split"] == "test"].sort_values("pair_id").reset_index(drop=True)
     return c
 
 

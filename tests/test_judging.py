@@ -410,6 +410,18 @@ def test_bad_input_is_refused_before_anything_is_asked(tiny, sums):
         judged(sums.drop(columns="split"), tiny)
 
 
+def test_a_record_can_be_asked_about_the_pairs_that_have_every_expert_and_a_live_judge_about_all(tiny, sums):
+    runs, _ = judged(sums.head(6), tiny, bank=("direct", "pointwise"))
+    partly = runs[(runs["protocol"] == "direct") | (runs["pair_id"] != sums["pair_id"][1])]
+    record = ReplayBackbone(partly)
+    known = list(sums["pair_id"][:6])
+    assert list(judging.answerable(sums, record, ("direct",))["pair_id"]) == known
+    both = judging.answerable(sums, record, ("direct", "pointwise"))
+    assert list(both["pair_id"]) == [known[0], *known[2:]] and list(both.index) == list(range(5))
+    assert judging.answerable(sums, record, ("rubric",)).empty
+    assert judging.answerable(sums, tiny, ("rubric",)) is sums
+
+
 # ---------------------------------------------------------------- progress
 
 

@@ -8,7 +8,9 @@ a bound: at least this far towards the label that was seen. A read without eithe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
 
 from baer_utils.backbones.base import Failure
 
@@ -16,10 +18,9 @@ LEAST = -100.0  # log-probabilities below it (servers write -9999 for "none") sa
 Listed = Mapping[str, float]
 
 
-def log_sum(values: list[float]) -> float:
+def log_sum(values: Iterable[float]) -> float:
     """Log of a sum of exponentials; -inf for none."""
-    top = max(values, default=-math.inf)
-    return top if math.isinf(top) else top + math.log(sum(math.exp(value - top) for value in values))
+    return float(np.logaddexp.reduce(list(values)))
 
 
 def read_listed(listed: Listed, side: Callable[[str], int | None], labels: tuple[str, str]):
@@ -41,7 +42,7 @@ def read_listed(listed: Listed, side: Callable[[str], int | None], labels: tuple
     for token, value in listed.items():
         if side(token) is not None and value > LEAST:
             found[side(token)].append(value)
-    if log_sum(list(listed.values())) > 1e-3:
+    if log_sum(listed.values()) > 1e-3:
         return Failure("the server's log-probabilities add up to more than 1, so they are not of one distribution over "
                        "the whole vocabulary. Start vLLM with --logprobs-mode raw_logprobs.")  # fmt: skip
     sums = [log_sum(values) for values in found]
@@ -54,7 +55,7 @@ def read_listed(listed: Listed, side: Callable[[str], int | None], labels: tuple
                        f"lists for the judge's answer; it would rather say {first!r}.")  # fmt: skip
     seen = 0 if found[0] else 1
     most = max(LEAST, min(listed.values())) + math.log(2)  # two spellings
-    left = 1.0 - math.exp(log_sum(list(listed.values())))
+    left = 1.0 - math.exp(log_sum(listed.values()))
     if left > 0:
         most = max(LEAST, min(most, math.log(left)))
     distance = sums[seen] - most

@@ -27,11 +27,8 @@ from baer_utils.prompts import (
     two_responses,
 )
 
-BEFORE = (
-    "",
-    "Ġ",
-    "▁",
-)  # how vocabularies write that a token brings the space before it: not, byte-level, sentencepiece
+# how vocabularies write the space that a token brings: none, byte-level, sentencepiece
+BEFORE = ("", "Ġ", "▁")
 LOOKED_AT = 50  # likeliest next tokens that are searched for other ways to write a label
 
 

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import torch
 
+from baer_utils.backbones.batching import BATCH_TOKENS
 from baer_utils.backbones.embedded import ensure_model
 from baer_utils.backbones.local import TransformersBackbone
 from baer_utils.bench.pairing import side_by_side, timed
@@ -22,13 +23,13 @@ OURS, PLAIN = 32, 2  # pairs of one timing; the plain side gets other pairs each
 def backbone(dtype: str = "float32", plain: bool = False) -> TransformersBackbone:
     """The embedded judge, loaded once for each precision and side."""
     judge = (PlainBackbone if plain else TransformersBackbone)(ensure_model(), dtype=dtype)
-    judge.count("warm"), judge.model
+    judge.model.eval()  # loads the weights, so that no timing does
     return judge
 
 
 def read_calls(judge: TransformersBackbone, pairs) -> list[Call]:
     """The reads of `workload.fixed_reads` for a local judge."""
-    return fixed_reads(pairs, SETTINGS, lambda text: judge.tokenizer(text, add_special_tokens=False)["input_ids"])
+    return fixed_reads(pairs, SETTINGS, judge.tokenizer)
 
 
 def reads(pairings: int) -> dict:
@@ -96,11 +97,11 @@ def ask_reads(judge, calls: list[Call]) -> list:
 
 
 def matrix_rate(model) -> float:
-    """Most floating point operations a second over the model's own layer shapes, at 2,048 rows."""
+    """Most floating point operations a second over the model's own layer shapes, with as many rows as a batch has."""
     block, best = model.model.layers[0], 0.0
     with torch.inference_mode():
         for layer in (module for module in block.modules() if isinstance(module, torch.nn.Linear)):
-            x = torch.randn(2048, layer.in_features, dtype=layer.weight.dtype, device=layer.weight.device)
+            x = torch.randn(BATCH_TOKENS, layer.in_features, dtype=layer.weight.dtype, device=layer.weight.device)
             fastest = min(timed(lambda layer=layer, x=x: layer(x))[0] for _ in range(10))
             best = max(best, 2 * x.numel() * layer.out_features / fastest)
     return best

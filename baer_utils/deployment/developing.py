@@ -125,11 +125,7 @@ def develop(
     questions = {name: int(rows.loc[mask, "group_id"].nunique()) for name, mask in masks.items()}
 
     fold = question_folds(rows["group_id"], seed=seed)
-    largest = questions["selection"] < MIN_QUESTIONS
-    s, lambdas = out_of_fold(phi, y, split, fold, largest=largest)
-    bounded, _ = out_of_fold(phi, y, split, fold, largest=largest, fit=fit_nonnegative_stack)
-    beside = {part: _share(scores.decision(bounded[mask]) == y[mask]) for part, mask in masks.items()}
-    notes = {"lambda_by_fold": lambdas, "nonnegative_accuracy": beside}
+    s, notes = _stack_scores(phi, y, split, fold, masks, largest=questions["selection"] < MIN_QUESTIONS)
     native = native_decisions(runs, rows, baselines_of(experts), debias=debias)
     figures, baselines, accuracy = _compare({"stack": s}, native, y, masks, {"stack": notes})
     table = rows[["pair_id", "group_id", "split", "label"]].assign(fold=fold, stack=s)
@@ -143,6 +139,16 @@ def develop(
         unlabelled=unlabelled,
         out_of_fold=table.join(native.reset_index(drop=True)),
     )
+
+
+def _stack_scores(
+    phi: NDArray, y: NDArray, split: NDArray, fold: NDArray, masks: dict[str, NDArray], *, largest: bool
+) -> tuple[NDArray[np.float64], dict]:
+    """Out-of-fold scores of the stack, and beside them its lambdas and the accuracies of the sign-constrained one."""
+    s, lambdas = out_of_fold(phi, y, split, fold, largest=largest)
+    bounded, _ = out_of_fold(phi, y, split, fold, largest=largest, fit=fit_nonnegative_stack)
+    beside = {part: _share(scores.decision(bounded[mask]) == y[mask]) for part, mask in masks.items()}
+    return s, {"lambda_by_fold": lambdas, "nonnegative_accuracy": beside}
 
 
 def _compare(

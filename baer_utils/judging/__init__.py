@@ -78,19 +78,12 @@ def judge_pairs(
                 bank.stop_if(stop_below, stop_cut_above)
             shown.update(len(block), sum(map(text_size, block)), tokens)
     runs = check_runs(pd.DataFrame(bank.rows, columns=list(RUN_COLUMNS)).sort_values(RUN_KEY))
-    report = bank.report
-    report.pairs, report.runs, report.seconds = len(pairs), len(runs), time.perf_counter() - start
-    report.errors = int((runs["status"] == "error").sum())
-    report.low_mass = int((runs["label_mass"] < LEAST_LABEL_MASS).sum())
-    report.bounds = int((runs["label_mass"].notna() & (runs["text"] != "")).sum())
-    report.warnings = [short.sentence for short in shortfalls(bank.rows) if short.share > WORTH_A_WARNING]
-    if report.made and hasattr(backbone, "probes"):
-        bank.describe_judge()
-    report.warnings += getattr(backbone, "notes", list)()
+    bank.conclude(runs, len(pairs))
+    bank.report.seconds = time.perf_counter() - start
     if store is not None:
         store.write_runs(runs[runs["pair_id"].isin(store.own_ids(pairs))], bank.settings.tag)
         store.compact()
-    return runs, report
+    return runs, bank.report
 
 
 def answerable(pairs: pd.DataFrame, backbone: Backbone, experts: Sequence[str]) -> pd.DataFrame:
@@ -180,7 +173,19 @@ class _Bank:
         if not self.experts:
             raise ValueError("every protocol was refused. " + " ".join(self.report.refused.values()))
 
-    def describe_judge(self) -> None:
+    def conclude(self, runs: pd.DataFrame, pairs: int) -> None:
+        """Count what the run table shows, and gather what is worth reading, once all pairs are judged."""
+        report = self.report
+        report.pairs, report.runs = pairs, len(runs)
+        report.errors = int((runs["status"] == "error").sum())
+        report.low_mass = int((runs["label_mass"] < LEAST_LABEL_MASS).sum())
+        report.bounds = int((runs["label_mass"].notna() & (runs["text"] != "")).sum())  # exact reads have no text
+        report.warnings = [short.sentence for short in shortfalls(self.rows) if short.share > WORTH_A_WARNING]
+        if report.made and hasattr(self._backbone, "probes"):
+            self._describe_judge()
+        report.warnings += getattr(self._backbone, "notes", list)()
+
+    def _describe_judge(self) -> None:
         """Note how a local judge computed, and how it says its labels after the stubs of this bank."""
         rehearsed = [call for name in self.experts for call in rehearse(name, self.settings) if call.verb == "read"]
         stubs = {call.prompt.stub for call in rehearsed}
