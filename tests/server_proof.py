@@ -51,7 +51,7 @@ def server(once: bool = False) -> dict:
         # starting takes a minute, so the second, on another port, begins now; nobody asks it before the first is dead
         second = running.enter_context(Server(python, Path(scratch) / "second.log"))
         judge = open_backbone(first.line)
-        measured["float32"] = timed(agreement, judge, local, 12 if once else 40)
+        measured["float32"] = timed(agreement, judge, local, 8 if once else 40)
         measured["round_trip"] = timed(round_trip, judge, local)
         measured["killed"] = timed(killed, first, second, Path(scratch))
     if not once:

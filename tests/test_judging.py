@@ -11,6 +11,7 @@ import pytest
 import baer_utils.judging as judging
 from baer_utils import prompts
 from baer_utils.backbones.base import Failure, Generation, Read
+from baer_utils.backbones.labels import label_tokens
 from baer_utils.backbones.local import TransformersBackbone
 from baer_utils.backbones.replay import ReplayBackbone
 from baer_utils.judging import answering, judge_pairs, planning
@@ -381,6 +382,20 @@ def test_a_protocol_whose_labels_the_judge_never_says_is_refused_with_the_reason
     assert set(runs["protocol"]) == {"direct", "chain_of_thought"} and "Refused: pointwise" in str(report)
     with pytest.raises(ValueError, match="every protocol was refused"):
         judged(sums, judge, bank=("pointwise",))
+
+
+def test_a_protocol_whose_labels_are_no_tokens_of_the_judge_is_refused_and_the_others_go_on(tiny_folder, sums):
+    class Wordless(TransformersBackbone):
+        def label_ids(self, labels):
+            return label_tokens(
+                self.tokenizer, [f"{label} beyond doubt" if len(label) > 1 else label for label in labels]
+            )
+
+    runs, report = judged(sums, Wordless(tiny_folder))
+    assert set(report.refused) == {"pointwise"} and "'correct beyond doubt'" in report.refused["pointwise"]
+    assert set(runs["protocol"]) == {"direct", "chain_of_thought"} and len(report.judge) > 1
+    with pytest.raises(ValueError, match="every protocol was refused. labels must be single, distinct tokens"):
+        judged(sums, Wordless(tiny_folder), bank=("pointwise",))
 
 
 def test_limits_stop_after_the_first_block_where_asked_and_only_warn_otherwise(tiny, sums):

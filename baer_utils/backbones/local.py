@@ -75,9 +75,16 @@ class TransformersBackbone:
     @cached_property
     @torch.inference_mode()
     def probes(self) -> list[LabelProbe]:
-        """How this judge says its labels after each stub of the bank: one short prompt each, asked once."""
+        """How this judge says its labels after each stub of the bank: one short prompt each, asked once.
+
+        Labels that are no single tokens of the judge are left out; whatever reads them is refused.
+        """
         found = []
         for prompt, labels in probed_prompts():
+            try:
+                self.label_ids(labels)
+            except ValueError:
+                continue
             inputs = padded([self.render(prompt)], self.device)
             last = self.model(**inputs, logits_to_keep=1, use_cache=False).logits[0, -1].float()
             found.append(probe(self.tokenizer, prompt.stub, labels, last.softmax(0).cpu().numpy()))

@@ -5,6 +5,7 @@ Every function returns a dict: what was promised (`at_least` or `at_most`), what
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,38 +15,50 @@ from baer_utils.bench.peers import harness, server
 from baer_utils.bench.reading import OURS, PLAIN, SETTINGS, arithmetic, backbone, precision, reads
 from baer_utils.bench.workload import BANK, long_pairs
 from baer_utils.judging import judge_pairs
+from baer_utils.reports import REPOSITORY, write_json
 
-RESULTS = Path(__file__).parents[2] / "outputs" / "reference" / "bench.json"
+PACKAGE = Path(__file__).parents[1]
+RESULTS = REPOSITORY / "outputs" / "reference" / "bench.json"
+KEPT = REPOSITORY / "outputs" / "bench"
 
 
 def bank(pairings: int, experts: tuple[str, ...] = BANK) -> dict:
-    """The whole default bank against the same prompts one by one."""
+    """The whole default bank against the same prompts one by one; goes on from the pairings that are measured."""
     ours, plain = backbone(), backbone(plain=True)
     table = long_pairs(ours, OURS + PLAIN * pairings)
-    counts: dict[str, list[int]] = {"prompt": [], "computed": [], "new": []}
+    kept = KEPT / f"bank-{_state()}.json"
+    counted = kept.with_suffix(".counts.json")
 
     def mine(number: int) -> float:
         seconds, (_, report) = timed(lambda: judge_pairs(table.head(OURS), ours, experts, **_quiet()))
-        counts["prompt"].append(report.prompt_tokens)
-        counts["computed"].append(report.prompt_tokens - report.cached_tokens)
-        counts["new"].append(report.new_tokens)
+        computed = report.prompt_tokens - report.cached_tokens
+        counts = {"prompt_tokens": report.prompt_tokens, "computed_prompt_tokens": computed}
+        write_json(counted, counts | {"new_tokens": report.new_tokens})
         return seconds / OURS
 
     def theirs(number: int) -> float:
         block = table.iloc[OURS + PLAIN * number :].head(PLAIN).reset_index(drop=True)
         return timed(lambda: judge_pairs(block, plain, experts, **_quiet()))[0] / PLAIN
 
-    result = side_by_side(mine, theirs, pairings)
-    share = counts["computed"][0] / counts["prompt"][0]
+    result = side_by_side(mine, theirs, pairings, kept)
+    counts = json.loads(counted.read_text())
+    share = counts["computed_prompt_tokens"] / counts["prompt_tokens"]
     return {
         "at_least": 6.0,
         "computed_share": round(share, 4),
         "computed_share_at_most": 0.30,
-        "prompt_tokens": counts["prompt"][0],
-        "computed_prompt_tokens": counts["computed"][0],
-        "new_tokens": counts["new"][0],
+        **counts,
         "holds": result["ratio"] >= 6.0 and share <= 0.30,
     } | result
+
+
+def _state() -> str:
+    """Name of the code that judges: what was measured with other code is measured again."""
+    digest = hashlib.sha256()
+    for module in ("prompts", "backbones", "protocols", "judging", "bench"):
+        for path in sorted((PACKAGE / module).glob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def trials(pairings: int) -> dict:

@@ -17,7 +17,7 @@ import pandas as pd
 from baer_utils.backbones.base import Backbone, Failure
 from baer_utils.backbones.replay import ReplayBackbone
 from baer_utils.judging.answering import Answering
-from baer_utils.judging.planning import ResponseLimit, blocks, refuse_unable, text_size
+from baer_utils.judging.planning import ResponseLimit, blocks, refuse_unable, text_size, unsayable
 from baer_utils.judging.progress import Progress
 from baer_utils.judging.report import WORTH_A_WARNING, JudgingReport, shortfalls
 from baer_utils.prompts import Prompt
@@ -100,12 +100,15 @@ class _Bank:
     def __init__(
         self, backbone: Backbone, experts: list[str], store: Store | None, settings: Settings, shown: Progress
     ):
-        self.experts, self.settings = experts, settings
+        self.settings = settings
         self.rows: list[dict] = []
         self.report = JudgingReport()
         self._backbone = backbone
         refuse_unable(backbone, experts, settings)
-        self._limit = ResponseLimit(backbone, experts, settings)
+        self.report.refused = unsayable(backbone, experts, settings)
+        self.experts = [name for name in experts if name not in self.report.refused]
+        self._stop_without_experts()
+        self._limit = ResponseLimit(backbone, self.experts, settings)
         self._answering = Answering(backbone, store, self.report, shown.advance)
 
     def judge(self, block: list) -> int:
@@ -170,6 +173,9 @@ class _Bank:
                     f"The labels must get at least {LEAST_LABEL_MASS:.0%} of the probability; in the first block the "
                     f"median is {mass:.2%}. The judge wants to say something else: change the stub or the labels."
                 )
+        self._stop_without_experts()
+
+    def _stop_without_experts(self) -> None:
         if not self.experts:
             raise ValueError("every protocol was refused. " + " ".join(self.report.refused.values()))
 

@@ -63,6 +63,18 @@ def refuse_unable(backbone: Backbone, experts: Sequence[str], settings: Settings
                          "that can: a server with api=completions, or a local model.")  # fmt: skip
 
 
+def unsayable(backbone: Backbone, experts: Sequence[str], settings: Settings) -> dict[str, str]:
+    """Experts that read a label which this judge cannot say as one token, and the reason."""
+    refused = {}
+    for name in experts:
+        for labels in {call.labels for call in rehearse(name, settings) if call.verb == "read"}:
+            try:
+                backbone.read([], labels)
+            except ValueError as error:
+                refused[name] = str(error)
+    return refused
+
+
 class ResponseLimit:
     """How many tokens of each response every protocol of a run may show.
 

@@ -16,9 +16,9 @@ class JudgingReport:
     `calls` are planned calls, `distinct` those with a key of their own, `found` of these in the store or in a record,
     `made` now; tokens are of the calls made now. `errors` counts rows without an answer: a pair that does not fit, or a
     failed call, ends its protocol there, and later calls are not planned. `low_mass` counts reads under 1 %, `bounds`
-    reads of which only a bound is known. `refused` maps a protocol to the reason (its rows are left out, its calls were
-    made), `judge` says how a local judge computed and how it says its labels (where calls were made), `warnings` are
-    sentences worth reading.
+    reads of which only a bound is known. `refused` maps a protocol to the reason (its rows are left out; its calls were
+    made, unless the judge has no token for its labels), `judge` says how a local judge computed and how it says its
+    labels (where calls were made), `warnings` are sentences worth reading.
     """
 
     pairs: int = 0
