@@ -98,6 +98,23 @@ class Audit:
         coding = Coding(np.asfortranarray(c.codes[rows]), c.levels, c.route[rows], c.routes, c.group[rows])
         return Audit(self.Z[rows], self.y[rows], self.judges, slices, self.groups[rows], coding)
 
+    def join(self, other: Audit) -> Audit:
+        """The items of this audit and then those of another with the same judges: fit and validation, for a refit."""
+        if other.judges != self.judges or (self.slices is None) != (other.slices is None):
+            raise ValueError(f"audits to join must have the same judges and both slices or none; {self.judges} with "
+                             f"{other.judges}. Use select.")  # fmt: skip
+        coding, a, b = None, self.coding, other.coding
+        groups = np.concatenate([self.groups, other.groups])
+        if a.levels == b.levels and a.routes == b.routes:
+            codes = np.asfortranarray(np.concatenate([a.codes, b.codes]))
+            coding = Coding(codes, a.levels, np.concatenate([a.route, b.route]), a.routes, _group_codes(groups))
+        slices = self.slices
+        if slices is not None:
+            whole = isinstance(slices, pd.DataFrame)
+            slices = pd.concat([slices, other.slices]) if whole else np.concatenate([slices, other.slices])
+        Z, y = np.concatenate([self.Z, other.Z]), np.concatenate([self.y, other.y])
+        return Audit(Z, y, self.judges, slices, groups, coding)
+
     def select(self, judges: Sequence[str]) -> Audit:
         """The audit of some judges, in the order given."""
         columns = self.columns(judges)
@@ -165,5 +182,8 @@ def _code(audit: Audit) -> Coding:
     if len(set(routes)) != len(routes):
         raise ValueError(f"slices must have distinct names; {routes} came.")
     route = pd.Index(routes, dtype=object).get_indexer(labels).astype(np.int32)
-    group = np.unique(audit.groups.astype(str), return_inverse=True)[1]
-    return Coding(codes, tuple(levels for _, levels in coded), route, routes, group)
+    return Coding(codes, tuple(levels for _, levels in coded), route, routes, _group_codes(audit.groups))
+
+
+def _group_codes(groups: NDArray) -> NDArray[np.int64]:
+    return pd.factorize(groups.astype(str), sort=True)[0].astype(np.int64)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from baer_utils.calibrators.audit import Audit
 from baer_utils.calibrators.cells import cell_means, cells_of
 from baer_utils.calibrators.symbols import Symbol, encode, encode_as
 
@@ -48,7 +49,7 @@ class PatternCalibrator(RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : frame whose columns include the panel, or array (N, J), of outputs, none of the panel's missing.
+        X : audit, or frame whose columns include the panel, or array (N, J), of outputs, none of the panel's missing.
         y : (N,) labels in [0, 1].
 
         Raises
@@ -70,15 +71,16 @@ class PatternCalibrator(RegressorMixin, BaseEstimator):
             raise ValueError(f"every output of the panel must be present in a fit; {judge} has missing ones. Use "
                              "Audit.complete() first.")  # fmt: skip
         self.levels_: list[tuple[Symbol, ...]] = [levels for _, levels in coded]
-        self.codes_, self.y_ = codes, y
         self.mean_ = float(cell_means(np.zeros(len(y), np.int64), y, 1)[0][0])
-        self.n_features_in_ = np.shape(X)[1]
-        if isinstance(X, pd.DataFrame):
-            self.feature_names_in_ = np.array(X.columns, dtype=object)
-        cells = cells_of(codes, codes, self._sizes())
-        first, self.count_ = np.unique(cells.fit, return_index=True, return_counts=True)[1:]
-        self.table_ = self._values(codes[first])[0]
-        self.patterns_ = tuple(self._symbols(codes[row]) for row in first)
+        names = _names(X)
+        self.n_features_in_ = np.shape(X.Z if isinstance(X, Audit) else X)[1]
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        cells = cells_of(codes, codes, self._sizes()).fit
+        first, self.count_ = np.unique(cells, return_index=True, return_counts=True)[1:]
+        self.codes_, self.sum_ = codes[first], np.bincount(cells, weights=y)
+        self.table_ = self._values(self.codes_)[0]
+        self.patterns_ = tuple(self._symbols(row) for row in self.codes_)
         self.fallback_rate_ = 0.0
         return self
 
@@ -102,21 +104,31 @@ class PatternCalibrator(RegressorMixin, BaseEstimator):
         value, seen = np.full(len(codes), self.mean_), np.ones(len(codes), dtype=bool)
         for depth in range(1, len(self.levels_) + 1) if self.smoothing else [len(self.levels_)]:
             cells = cells_of(self.codes_[:, :depth], codes[:, :depth], self._sizes()[:depth])
-            mean, count = cell_means(cells.fit, self.y_, cells.number)
-            seen, own, n = cells.other >= 0, mean[cells.other], count[cells.other]
-            if self.smoothing:
-                own = (n * own + self.smoothing * value) / (n + self.smoothing)
+            total, count = np.bincount(cells.fit, self.sum_), np.bincount(cells.fit, self.count_)
+            seen = cells.other >= 0
+            own = (total[cells.other] + self.smoothing * value) / (count[cells.other] + self.smoothing)
             value = np.where(seen, own, value)
         return value, seen
 
     def _outputs(self, X: ArrayLike) -> NDArray[np.object_]:
-        """The panel's columns of X."""
+        """The panel's columns of X; an array without names is read in the columns of the fit."""
         if isinstance(X, pd.DataFrame):
             unknown = [judge for judge in self.panel if judge not in X.columns]
             if unknown:
                 raise ValueError(f"X must have a column for every judge of the panel; {unknown} are not in it.")
             return X[list(self.panel)].to_numpy(dtype=object)
+        if isinstance(X, Audit):
+            return X.Z[:, X.columns(self.panel)]
         X = np.asarray(X, dtype=object)
+        if hasattr(self, "feature_names_in_") and X.shape[1:] == (self.n_features_in_,):
+            place = {name: column for column, name in enumerate(self.feature_names_in_)}
+            return X[:, [place[judge] for judge in self.panel]]
         if X.ndim != 2 or any(not 0 <= int(judge) < X.shape[1] for judge in self.panel):
             raise ValueError(f"X must be items x judges with the columns {list(self.panel)}; it is {X.shape}.")
         return X[:, [int(judge) for judge in self.panel]]
+
+
+def _names(X: object) -> list[str] | None:
+    if isinstance(X, Audit):
+        return list(X.judges)
+    return list(X.columns) if isinstance(X, pd.DataFrame) else None
