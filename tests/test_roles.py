@@ -101,9 +101,7 @@ def test_scopes_agree_with_the_estimator_they_shortcut():
     fit, validation, _ = split_audit(small_audit(160, 4), 0)
     for kappa in (0.0, 3.0):
         fast = Scope(fit, validation, smoothing=kappa).start((2, 0, 3))
-        slow = EstimatorScope(fit, validation, lambda panel, k=kappa: PatternCalibrator(panel, smoothing=k)).start(
-            (2, 0, 3)
-        )
+        slow = EstimatorScope(fit, validation, partial(PatternCalibrator, smoothing=kappa)).start((2, 0, 3))
         np.testing.assert_allclose(fast.loss, slow.loss, atol=1e-12)
         assert fast.unseen == slow.unseen
     halves = [Scope(fit, validation), Scope(validation, fit)]

@@ -1,0 +1,13 @@
+"""Who is called for whom, what it costs, and why construction stopped."""
+
+from baer_utils.panels.building import PAPER, RolePolicy, Search, build_policy, plan_jaccard, search_plan
+from baer_utils.panels.evaluating import evaluate, measure, plan_text, summarize_splits
+from baer_utils.panels.policy import CallPolicy, call_costs
+from baer_utils.panels.report import StoppingReport
+from baer_utils.panels.search import GLOBAL, Grown, Rule, Step, grow, pair_steps
+
+__all__ = [
+    "GLOBAL", "PAPER", "CallPolicy", "Grown", "RolePolicy", "Rule", "Search", "Step", "StoppingReport", "build_policy",
+    "call_costs", "evaluate", "grow", "measure", "pair_steps", "plan_jaccard", "plan_text", "search_plan",
+    "summarize_splits",
+]  # fmt: skip
