@@ -5,7 +5,7 @@ One estimator in scikit-learn's manner. It knows nothing about which judges dese
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -79,9 +79,7 @@ class PatternCalibrator(RegressorMixin, BaseEstimator):
         cells = cells_of(codes, codes, self._sizes()).fit
         first, self.count_ = np.unique(cells, return_index=True, return_counts=True)[1:]
         self.codes_, self.sum_ = codes[first], np.bincount(cells, weights=y)
-        self.table_ = self._values(self.codes_)[0]
-        self.patterns_ = tuple(self._symbols(row) for row in self.codes_)
-        self.fallback_rate_ = 0.0
+        self._read_table()
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -92,6 +90,33 @@ class PatternCalibrator(RegressorMixin, BaseEstimator):
         values, seen = self._values(np.stack(codes, axis=1) if codes else np.zeros((len(outputs), 0), np.int32))
         self.fallback_rate_ = float((~seen).mean()) if len(seen) else 0.0
         return values
+
+    def to_dict(self) -> dict[str, object]:
+        """The fitted table as plain values that JSON can hold; `from_dict` gives it back to the last bit."""
+        check_is_fitted(self, "table_")
+        return {
+            "panel": list(self.panel), "smoothing": self.smoothing, "mean": self.mean_, "sum": self.sum_.tolist(),
+            "count": self.count_.tolist(), "codes": self.codes_.tolist(), "levels": [list(x) for x in self.levels_],
+            "columns": getattr(self, "feature_names_in_", np.arange(self.n_features_in_)).tolist(),
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, object]) -> PatternCalibrator:
+        """The calibrator that `to_dict` described."""
+        self = cls(tuple(saved["panel"]), smoothing=saved["smoothing"])
+        self.levels_ = [tuple(levels) for levels in saved["levels"]]
+        self.codes_ = np.array(saved["codes"], dtype=np.int32).reshape(len(saved["sum"]), len(self.levels_))
+        self.mean_, self.sum_, self.count_ = saved["mean"], np.array(saved["sum"]), np.array(saved["count"])
+        self.n_features_in_ = len(saved["columns"])
+        if any(isinstance(name, str) for name in saved["columns"]):
+            self.feature_names_in_ = np.array(saved["columns"], dtype=object)
+        self._read_table()
+        return self
+
+    def _read_table(self) -> None:
+        self.table_ = self._values(self.codes_)[0]
+        self.patterns_ = tuple(self._symbols(row) for row in self.codes_)
+        self.fallback_rate_ = 0.0
 
     def _symbols(self, codes: NDArray[np.int32]) -> tuple[Symbol, ...]:
         return tuple(levels[code] for levels, code in zip(self.levels_, codes, strict=True))

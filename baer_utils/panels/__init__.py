@@ -5,9 +5,10 @@ from baer_utils.panels.evaluating import evaluate, measure, plan_text, summarize
 from baer_utils.panels.policy import CallPolicy, call_costs
 from baer_utils.panels.report import StoppingReport
 from baer_utils.panels.search import GLOBAL, Grown, Rule, Step, grow, pair_steps
+from baer_utils.panels.stream import Judged, apply_plan
 
 __all__ = [
-    "GLOBAL", "PAPER", "CallPolicy", "Grown", "RolePolicy", "Rule", "Search", "Step", "StoppingReport", "build_policy",
-    "call_costs", "evaluate", "grow", "measure", "pair_steps", "plan_jaccard", "plan_text", "search_plan",
-    "summarize_splits",
+    "GLOBAL", "PAPER", "CallPolicy", "Grown", "Judged", "RolePolicy", "Rule", "Search", "Step", "StoppingReport",
+    "apply_plan", "build_policy", "call_costs", "evaluate", "grow", "measure", "pair_steps", "plan_jaccard",
+    "plan_text", "search_plan", "summarize_splits",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ A `CallPolicy` is what gets deployed. It reads the outputs of the judges it call
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +16,10 @@ from sklearn.base import clone
 
 from baer_utils.calibrators import Audit, route_labels
 from baer_utils.panels.report import StoppingReport
+from baer_utils.panels.saving import read_parts, saved_parts
 from baer_utils.panels.search import GLOBAL, Step
+
+FORMAT = "baer_utils call plan 1"
 
 
 @dataclass(eq=False)
@@ -120,6 +124,21 @@ class CallPolicy:
                 called[np.ix_(rows, [self.judges.index(judge) for judge in self.judges_for(extra)])] = True
         self.fallback_rate_ = missed / len(outputs) if len(outputs) else 0.0
         return probability, called
+
+    def to_json(self) -> str:
+        """The whole plan as JSON: calls, tables, costs, the steps and why it stopped; `from_json` gives it back."""
+        return json.dumps({"format": FORMAT, **saved_parts(self)}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> CallPolicy:
+        """The plan that `to_json` wrote: it predicts the same numbers to the last bit.
+
+        Raises
+        ------
+        ValueError
+            for text that is no such plan.
+        """
+        return cls(**read_parts(text, FORMAT))
 
     def table(self) -> pd.DataFrame:
         """The plan as a table that someone could deploy from: a row per slice, what is called, what a call costs."""
