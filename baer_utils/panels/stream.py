@@ -52,8 +52,8 @@ def apply_plan(
     """
     if plan.audit_only:
         raise ValueError(
-            "this plan was built with audit_only=True: its slices are unknown for new items. Build it with route_key=, or "
-            "without slices."
+            "this plan was built with audit_only=True: its slices are unknown for new items. Build it with route_key=, "
+            "or without slices."
         )
     needed = {judge for name in (None, *plan.routes) for judge in plan.judges_for(name)}
     silent = sorted(needed - ask.keys())
