@@ -1,0 +1,30 @@
+"""Which slices may be routes: a slice that the label decides is known only after the answer, and is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from baer_utils.calibrators import Audit
+
+
+def refuse_label_derived(fit: Audit, validation: Audit) -> None:
+    """Refuse slices from which the label can be read, on fit and validation items together.
+
+    Raises
+    ------
+    ValueError
+        where y is binary with both values, there are at least two slices (items without one count as one), and y is
+        constant within every slice, or the slice constant within each y.
+    """
+    y = np.concatenate([fit.y, validation.y])
+    route = np.concatenate([fit.route_names, validation.route_names])
+    slices = pd.factorize(route, use_na_sentinel=False)[0]
+    if set(np.unique(y)) != {0.0, 1.0} or len(np.unique(slices)) < 2:
+        return
+    table = pd.crosstab(slices, y).to_numpy() > 0
+    if (table.sum(axis=1) == 1).all() or (table.sum(axis=0) == 1).all():
+        raise ValueError(
+            f"slices must not be made from the labels: over {len(y)} items the slice gives y away, or y the slice. "
+            "Name what tells the slice of a new item (route_key=), or say audit_only=True."
+        )
