@@ -22,7 +22,7 @@ from baer_utils.gates import GATED
 from baer_utils.routing import (
     MODELS,
     confidence_switch,
-    fit_subset_lookup,
+    out_of_fold_lookup,
     out_of_fold_routes,
     reliability_error,
     routed_score,
@@ -113,24 +113,16 @@ def evaluate_route(
     names = np.array(candidates.experts, dtype=object)[found.chosen]
     spoke = Counter(names[(z != 0).any(axis=1)])
     notes = {name: getattr(found, name) for name in ("model", "accuracy_by_model", "pairs_compared", "model_by_fold")}
+    lookup = out_of_fold_lookup(correct, rows.pairs["subset"], groups, seed=seed)
     notes |= {
         "chosen": {name: spoke[name] for name in candidates.experts},
         "reliability_error": reliability_error(found.reliability, correct),
         "confidence_switching": rows.accuracy(routed_score(z, confidence_switch(z))),
-        "subset_lookup": rows.accuracy(routed_score(z, looked_up(correct, rows.pairs["subset"], rows.fold))),
+        "subset_lookup": rows.accuracy(routed_score(z, lookup)),
     }
     reliability = np.take_along_axis(found.reliability, found.chosen[:, None], axis=1)[:, 0]
     columns = {"route_expert": names, "route_reliability": reliability}
     return Evaluated(routed_score(z, found.chosen), notes, columns)
-
-
-def looked_up(correct: NDArray, subset: pd.Series, fold: NDArray) -> NDArray[np.int64]:
-    """The expert that a lookup by subset chooses on each pair, counted on the other folds; (N,) column indices."""
-    chosen, subset = np.zeros(len(correct), dtype=int), subset.to_numpy(dtype=object)
-    for held in range(fold.max() + 1):
-        table, out = fit_subset_lookup(correct[fold != held], subset[fold != held]), fold == held
-        chosen[out] = table.choose(subset[out], ~np.isnan(correct[out]))
-    return chosen
 
 
 def evaluate_reference(runs: pd.DataFrame, rows: Rows, *, clip: float) -> Evaluated | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from baer_utils.records import question_folds
 from baer_utils.routing.choosing import best_available
 
 
@@ -52,3 +53,24 @@ def fit_subset_lookup(correct: ArrayLike, subset: Sequence[str]) -> SubsetLookup
     share, subset = np.nan_to_num(np.asarray(correct, dtype=float), nan=0.5), np.asarray(subset, dtype=object)
     overall = share.mean(axis=0) if len(share) else np.full(share.shape[1], 0.5)
     return SubsetLookup({name: share[subset == name].mean(axis=0) for name in sorted(set(subset))}, overall)
+
+
+def out_of_fold_lookup(
+    correct: ArrayLike, subset: Sequence[str], groups: Sequence[str], *, seed: int
+) -> NDArray[np.int64]:
+    """The expert that a lookup by subset chooses on each pair, counted without the questions of its fold.
+
+    Parameters
+    ----------
+    correct, subset : as in `fit_subset_lookup`. groups : (N,) question of each pair. seed : deals the folds.
+
+    Returns
+    -------
+    array (N,) of column indices.
+    """
+    correct, subset = np.asarray(correct, dtype=float), np.asarray(subset, dtype=object)
+    fold, chosen = question_folds(groups, seed=seed), np.zeros(len(correct), dtype=int)
+    for held in range(fold.max(initial=-1) + 1):
+        table, out = fit_subset_lookup(correct[fold != held], subset[fold != held]), fold == held
+        chosen[out] = table.choose(subset[out], ~np.isnan(correct[out]))
+    return chosen
