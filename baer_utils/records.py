@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 PAIR_COLUMNS = (
     "pair_id", "group_id", "benchmark", "subset", "task_type", "instruction", "response_a", "response_b",
@@ -24,6 +26,8 @@ RUN_COLUMNS = (
 RUN_KEY = ["pair_id", "protocol", "view", "stage", "trial"]
 SPLITS = ("selection", "calibration", "test")
 STATUSES = ("ok", "tie", "unparsed", "truncated", "error")
+# The paper compares routers by five-fold cross-validation; more folds would leave single questions in one of them.
+FOLDS = 5
 SILENT = ("unparsed", "error")  # statuses that carry no value, whatever the row holds
 SWAPPED_VIEW = {
     "ab": "ba", "ba": "ab", "ab_BA": "ba_BA", "ba_BA": "ab_BA", "a": "b", "b": "a", "q": "q", "net": "net",
@@ -60,6 +64,29 @@ def split_of(group_id: str, seed: int = 0) -> str:
     """Split of a question: selection below .2, calibration below .6, else test."""
     u = unit_hash(f"{seed}|split|{group_id}")
     return "selection" if u < 0.2 else "calibration" if u < 0.6 else "test"
+
+
+def questions_in_order(group_ids: Sequence[str], *, seed: int) -> list[str]:
+    """The distinct questions, in the order of a hash of their name and the seed."""
+    return sorted(set(group_ids), key=lambda group: (unit_hash(f"{seed}|fold|{group}"), group))
+
+
+def question_folds(group_ids: Sequence[str], *, seed: int) -> NDArray[np.int64]:
+    """Fold of every pair: its question's place in hash order, dealt round robin.
+
+    Parameters
+    ----------
+    group_ids : (n_pairs,) question of each pair.
+    seed : part of the hash.
+
+    Returns
+    -------
+    (n_pairs,) integers from 0 to min(5, questions) - 1: the same for all pairs of a question, whatever the row order.
+    """
+    ordered = questions_in_order(group_ids, seed=seed)
+    folds = min(FOLDS, max(len(ordered), 1))
+    fold_of = {group: place % folds for place, group in enumerate(ordered)}
+    return np.array([fold_of[group] for group in group_ids], dtype=int)
 
 
 def take_pairs(pairs: pd.DataFrame, n_pairs: int) -> pd.DataFrame:

@@ -86,6 +86,19 @@ def pointwise_evidence(
     ValueError
         when a pair has two reads of one response (two backbones, or trials, in one table).
     """
+    return pointwise_score(*_reads(runs, pair_ids, protocol), clip=clip)
+
+
+def reference_evidence(runs: pd.DataFrame, pair_ids: Sequence[str], *, clip: float = 1e-4) -> NDArray[np.float64]:
+    """Reference scores of a run table, one per pair: the same reads, each made beside the judge's own blind solution.
+
+    Arguments, result and errors are those of `pointwise_evidence`, for the protocol ``reference``. Nothing is fitted.
+    """
+    return reference_score(*(yes_share(odds, 0.0) for odds in _reads(runs, pair_ids, "reference")), clip=clip)
+
+
+def _reads(runs: pd.DataFrame, pair_ids: Sequence[str], protocol: str) -> list[NDArray[np.float64]]:
+    """Label log-odds of *a* and of *b*, each alone; NaN where there is no read."""
     rows = runs[(runs["stage"] == "verdict") & (runs["protocol"] == protocol) & runs["view"].isin(["a", "b"])]
     repeated = rows[rows.duplicated(["pair_id", "view"])]
     if len(repeated):
@@ -96,4 +109,4 @@ def pointwise_evidence(
         )
     value = rows["log_odds"].where(~rows["status"].isin(["unparsed", "error"]))
     yes = {view: value[rows["view"] == view].set_axis(rows.loc[rows["view"] == view, "pair_id"]) for view in ("a", "b")}
-    return pointwise_score(*(yes[view].reindex(list(pair_ids)).to_numpy(float) for view in ("a", "b")), clip=clip)
+    return [yes[view].reindex(list(pair_ids)).to_numpy(float) for view in ("a", "b")]

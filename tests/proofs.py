@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 from tests.peak_memory import peak
+from tests.scale_proof import scale
 from tests.server_proof import server
 from tests.tokenizers import tiny_judge
 
@@ -179,6 +180,7 @@ CHECKS: dict[str, Callable[..., dict]] = {
     "kill": kill,
     "memory": memory,
     "quantisation": quantisation,
+    "scale": scale,
     "server": server,
     **{f"development_{name}": partial(development, name) for name in MEASURED},
 }

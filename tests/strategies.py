@@ -90,16 +90,17 @@ def make_runs(
             value = pairs["label"].fillna(0) * skill + sign * bias + rng.normal(size=len(pairs))
             block = pd.DataFrame({"pair_id": pairs["pair_id"], "protocol": expert, "view": view, "log_odds": value})
             blocks.append(block[rng.random(len(pairs)) > 0.05])
-    return _filled(pd.concat(blocks, ignore_index=True).assign(trial=0))
+    return filled_runs(pd.concat(blocks, ignore_index=True).assign(trial=0))
 
 
 def run_rows(rows: Iterable[tuple[str, str, str, int, float]], **others) -> pd.DataFrame:
     """Run table from (pair_id, protocol, view, trial, log_odds); `others` overrides whole columns."""
     kinds = {"pair_id": "str", "protocol": "str", "view": "str", "trial": int, "log_odds": float}
-    return _filled(pd.DataFrame(list(rows), columns=list(kinds)).astype(kinds), **others)
+    return filled_runs(pd.DataFrame(list(rows), columns=list(kinds)).astype(kinds), **others)
 
 
-def _filled(frame: pd.DataFrame, **others) -> pd.DataFrame:
+def filled_runs(frame: pd.DataFrame, **others) -> pd.DataFrame:
+    """A run table from what differs between its rows; `others` overrides whole columns."""
     status = np.where(frame["log_odds"].isna(), "unparsed", np.where(frame["log_odds"] == 0, "tie", "ok"))
     rest = {"backbone": "test", "stage": "verdict", "status": status, "label_mass": np.nan, "prompt_tokens": 10}
     rest |= {"cached_tokens": 0, "new_tokens": 0, "seconds": 0.0, "prompt_sha": "", "text": ""}

@@ -27,13 +27,13 @@ from baer_utils.deployment import (
     baselines_of,
     deployed_score,
     describe_condition,
-    develop,
     fit_heads,
     freeze,
     open_test,
     out_of_fold,
     question_folds,
 )
+from baer_utils.deployment import develop as develop_heads
 from baer_utils.deployment.corrections import debias_arrays, debias_figures
 from baer_utils.deployment.fitting import features_of, represent
 from baer_utils.deployment.measuring import measure
@@ -48,6 +48,11 @@ from tests.strategies import banks, make_pairs, make_runs, same
 EXPERTS = ("direct", "chain_of_thought")
 JUDGEBENCH = Path(__file__).parents[2] / "shared" / "data" / "judgebench"
 FEW = settings(max_examples=25, deadline=None)
+
+
+def develop(*tables, **options):
+    """Development of the stack alone; the three heads together have a file of their own (test_heads.py)."""
+    return develop_heads(*tables, **{"heads": ("stack",)} | options)
 
 
 class HashJudge:

@@ -25,7 +25,6 @@ from baer_utils.deployment import (
     baseline_table,
     baselines_of,
     describe_condition,
-    develop,
     fit_heads,
     freeze,
     open_test,
@@ -39,7 +38,7 @@ from baer_utils.protocols import DERIVED, EXPERTS, Settings
 from baer_utils.records import STATUSES, swap_pairs, swap_runs, unit_hash
 from baer_utils.store import open_store, openings, seal
 from tests.strategies import make_pairs, make_runs, same
-from tests.test_deployment import HashJudge, in_memory, sealed_condition
+from tests.test_deployment import HashJudge, develop, in_memory, sealed_condition
 
 ASKED = protocols_for(EXPERTS)
 TAG = Settings().tag

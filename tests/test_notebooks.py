@@ -19,7 +19,7 @@ from tests.finished_book import finished_book, run_into
 
 NAMES = [
     "00_start_here", "01_judging_protocols", "02_order_instability", "03_symmetric_features", "04_stacking_head",
-    "06_reference_verification", "07_selection_and_calibration_gates", "08_frozen_test",
+    "05_routing_head", "06_reference_verification", "07_selection_and_calibration_gates", "08_frozen_test",
 ]  # fmt: skip
 SHARED = ["BENCHMARK", "SOURCE", "BACKBONE", "N_PAIRS", "SEED", "OUT_DIR"]
 LARGEST_COPY = 1_000_000  # bytes

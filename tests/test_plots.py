@@ -12,6 +12,7 @@ from baer_utils import plots
 from baer_utils.evidence import summarize
 from baer_utils.metrics import opinions
 from baer_utils.plots import look
+from baer_utils.routing import reliability_curve
 from baer_utils.stacking import fit_nonnegative_stack, fit_stack, lambda_table
 from tests.conftest import SHARED
 
@@ -113,6 +114,10 @@ FIGURES = {
         pd.DataFrame({"paper rule": [0.04, 0.9], "matched rule": [0.04, 0.05]}, index=[0.0, 0.5]), level=0.05
     ),
     "forest": lambda b: plots.forest(METHODS),
+    "route_map": lambda b: plots.route_map(pd.DataFrame({"direct": [3, 0], "rubric": [1, 9]}, ["sums", ""])),
+    "reliability_diagram": lambda b: plots.reliability_diagram(
+        reliability_curve(np.abs(b.phi[:, :2]) / 12, np.where(b.phi[:, :2] > 0, 1.0, np.nan))
+    ),
     "letters_exchanged": lambda b: plots.letters_exchanged(b.evidence.z[:, 0], -b.evidence.z[:, 0]),
     "screening_margins": lambda b: plots.screening_margins(SCREENED),
 }

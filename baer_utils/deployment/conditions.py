@@ -7,7 +7,7 @@ its answers were obtained. This file describes one; it knows nothing about label
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from types import SimpleNamespace
 
@@ -36,7 +36,7 @@ class Condition:
     clip : probability at which log-odds are cut (Eq. 4a).
     settings : decoding budgets of the judge.
     prompt_versions, templates : expert -> version of its words; expert -> its first prompt with the pair left open.
-        An imported judge has neither.
+        An imported judge has neither. After the fit also those of what other heads ask (`with_words`).
     categories : names of the category columns, in order.
     package : version of this package.
     debias : the fitted corrections behind `pride` and `calibraeval`; None for a bank without them.
@@ -133,6 +133,15 @@ def rendered_templates(experts: Sequence[str], settings: Settings) -> dict[str, 
             shown = ["".join(map(_open, p.segments)) + p.stub for p in asked]
             texts[name] = "\n\n----\n\n".join(dict.fromkeys(shown))
     return texts
+
+
+def with_words(condition: Condition, protocols: Sequence[str]) -> Condition:
+    """The condition with the words of further protocols: the router's extra candidates, reference verification."""
+    if not protocols:
+        return condition
+    versions = condition.prompt_versions | prompt_versions(protocols)
+    templates = condition.templates | rendered_templates(protocols, Settings(**condition.settings))
+    return replace(condition, prompt_versions=versions, templates=templates)
 
 
 def _open(segment: Segment) -> str:

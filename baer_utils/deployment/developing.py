@@ -1,6 +1,6 @@
-"""Out-of-fold scores of every head on development pairs, and the figures that the gates look at.
+"""The figures that the gates look at, for every head, from out-of-fold scores on development pairs.
 
-Whole questions are dealt to folds by hash; a pair is scored only by weights that never saw its question. Baselines are
+Whole questions are dealt to folds by hash; a pair is scored only by what never saw its question. Baselines are
 re-chosen on every split under the matched rule, and the paper's rule is counted beside it. This file reads selection
 and calibration rows only: whatever stands in a test row, it cannot matter here.
 """
@@ -11,16 +11,23 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from baer_utils import metrics, scores
 from baer_utils.debias import Debias, bank_runs
+from baer_utils.deployment.candidates import candidate_evidence, extra_candidates
 from baer_utils.deployment.conditions import CLIP, baselines_of
-from baer_utils.deployment.fitting import Fit, benchmark_of, labelled_development, lambda_for, represent
+from baer_utils.deployment.evaluating import (
+    Evaluated,
+    Rows,
+    evaluate_reference,
+    evaluate_route,
+    evaluate_stack,
+    share,
+)
+from baer_utils.deployment.fitting import benchmark_of, labelled_development, represent
 from baer_utils.evidence import native_decisions
 from baer_utils.features import category_columns
 from baer_utils.gates import (
-    FOLDS,
     GATED,
     HEADS,
     MIN_QUESTIONS,
@@ -30,53 +37,11 @@ from baer_utils.gates import (
     margin,
     strongest_baseline,
 )
-from baer_utils.records import unit_hash
-from baer_utils.stacking import fit_nonnegative_stack, fit_stack
+from baer_utils.records import question_folds
 
-
-def question_folds(group_ids: Sequence[str], *, seed: int) -> NDArray[np.int64]:
-    """Fold of every pair: its question's place in hash order, dealt round robin.
-
-    Parameters
-    ----------
-    group_ids : (n_pairs,) question of each pair.
-    seed : part of the hash.
-
-    Returns
-    -------
-    (n_pairs,) integers from 0 to min(5, questions) - 1: the same for all pairs of a question, whatever the row order.
-    """
-    ordered = sorted(set(group_ids), key=lambda group: (unit_hash(f"{seed}|fold|{group}"), group))
-    folds = min(FOLDS, max(len(ordered), 1))
-    fold_of = {group: place % folds for place, group in enumerate(ordered)}
-    return np.array([fold_of[group] for group in group_ids], dtype=int)
-
-
-def out_of_fold(
-    phi: NDArray, y: NDArray, split: NDArray, fold: NDArray, *, largest: bool, fit: Fit = fit_stack
-) -> tuple[NDArray[np.float64], list[float]]:
-    """Stack scores of pairs by weights that never saw their question, and the lambda of each fold.
-
-    Parameters
-    ----------
-    phi : (N, D) features; y : (N,) labels, +1 or -1; split : (N,) "selection" or "calibration"; fold : (N,) integers.
-    largest : no selection among lambdas, take the largest. fit : `fit_stack` or `fit_nonnegative_stack`.
-
-    Returns
-    -------
-    s : (N,). A fold outside which there is no row (a single question) has learnt nothing: its scores are 0.
-    lambdas : one per fold, NaN where nothing was fitted.
-    """
-    s, lambdas = np.zeros(len(y)), []
-    for held in range(fold.max() + 1):
-        train, held_out = fold != held, fold == held
-        if not train.any():
-            lambdas.append(float("nan"))
-            continue
-        lam = lambda_for(phi[train], y[train], split[train], largest=largest, fit=fit)
-        s[held_out] = fit(phi[train], y[train], lam).score(np.ascontiguousarray(phi[held_out]))
-        lambdas.append(lam)
-    return s, lambdas
+NO_CHOICE = "with a single expert there is nothing to choose between"
+NO_READS = "its runs are missing on selection, on calibration, or on both"
+NOT_ASKED = "it was left out"
 
 
 def develop(
@@ -87,6 +52,7 @@ def develop(
     seed: int = 0,
     clip: float = CLIP,
     debias: Debias | None = None,
+    heads: Sequence[str] = HEADS,
 ) -> Development:
     """Everything the gates look at, from development rows only.
 
@@ -97,83 +63,99 @@ def develop(
     Parameters
     ----------
     pairs : pair table of one benchmark; test labels may be null. Unlabelled development pairs are left out, counted.
-    runs : run table; an expert without runs is missing (z = 0).
+    runs : run table; an expert without runs is missing (z = 0). Pointwise judging and the likelihoods, where they ran,
+        are extra candidates of the router; reference verification, where it ran, is a head.
     experts : names of the stack's experts, in order.
-    seed : seed of the split, which deals the folds too.
+    seed : seed of the split, which deals the folds too and is the router's.
     clip : see `evidence.log_odds`.
     debias : the condition's corrections, `fit_debias(runs, pairs)`; needed where `pride` or `calibraeval` is among the
         experts. Give `describe_condition` the same ones.
+    heads : which to evaluate; the stack always is. The router takes most of the time.
 
     Returns
     -------
     Development
-        with out-of-fold scores. With fewer than 20 questions in selection every fold uses the largest lambda, because
-        that is the stack which would be deployed.
+        with out-of-fold scores. With fewer than 20 questions in selection every fold uses the largest lambda, and the
+        router's simplest model, because that is what would be deployed.
 
     Raises
     ------
     ValueError
         without labelled development pairs, for pairs of two benchmarks, or for corrections needed and missing.
     """
-    rows, unlabelled = labelled_development(pairs)
-    benchmark = benchmark_of(rows)
+    table, unlabelled = labelled_development(pairs)
+    benchmark = benchmark_of(table)
     categories = category_columns(pairs[pairs["split"] != "test"], benchmark).columns
     runs = bank_runs(runs, experts, debias)
-    phi, evidence = represent(rows, runs, experts, benchmark, categories, clip=clip)
-    y, split = rows["label"].to_numpy(float), rows["split"].to_numpy()
-    masks = {name: split == name for name in GATED} | {POOLED: np.ones(len(rows), dtype=bool)}
-    questions = {name: int(rows.loc[mask, "group_id"].nunique()) for name, mask in masks.items()}
+    phi, evidence = represent(table, runs, experts, benchmark, categories, clip=clip)
+    rows = development_rows(table, seed=seed)
 
-    fold = question_folds(rows["group_id"], seed=seed)
-    s, notes = _stack_scores(phi, y, split, fold, masks, largest=questions["selection"] < MIN_QUESTIONS)
-    native = native_decisions(runs, rows, baselines_of(experts), debias=debias)
-    figures, baselines, accuracy = _compare({"stack": s}, native, y, masks, {"stack": notes})
-    table = rows[["pair_id", "group_id", "split", "label"]].assign(fold=fold, stack=s)
+    extras = extra_candidates(table, runs, experts) if "route" in heads else ()
+    evaluated: dict[str, Evaluated | None] = {"stack": evaluate_stack(phi, rows)}
+    if "route" in heads and len(experts) + len(extras) > 1:
+        candidates = candidate_evidence(evidence, table, runs, extras, clip=clip)
+        evaluated["route"] = evaluate_route(candidates, rows, benchmark, categories, seed=seed)
+    if "reference" in heads:
+        evaluated["reference"] = evaluate_reference(runs, rows, clip=clip)
+    found = {head: evaluated[head] for head in HEADS if evaluated.get(head)}
+
+    native = native_decisions(runs, table, baselines_of(experts), debias=debias)
+    figures, baselines, accuracy = _compare(found, native, rows)
+    columns = {name: values for head, each in found.items() for name, values in ({head: each.s} | each.columns).items()}
     return Development(
         heads={name: figures.get(name) for name in HEADS},
-        pairs={name: int(mask.sum()) for name, mask in masks.items()},
-        questions=questions,
+        pairs={name: int(mask.sum()) for name, mask in rows.masks.items()},
+        questions={name: int(table.loc[mask, "group_id"].nunique()) for name, mask in rows.masks.items()},
         baselines=baselines,
         baseline_accuracy=accuracy,
-        best_single=metrics.best_single(evidence.z, y, experts),
+        best_single=metrics.best_single(evidence.z, rows.y, experts),
         unlabelled=unlabelled,
-        out_of_fold=table.join(native.reset_index(drop=True)),
+        not_evaluated=_reasons(heads, found),
+        extra_candidates=extras,
+        out_of_fold=table[["pair_id", "group_id", "split", "label"]]
+        .assign(fold=rows.fold, **columns)
+        .join(native.reset_index(drop=True)),
     )
 
 
-def _stack_scores(
-    phi: NDArray, y: NDArray, split: NDArray, fold: NDArray, masks: dict[str, NDArray], *, largest: bool
-) -> tuple[NDArray[np.float64], dict]:
-    """Out-of-fold scores of the stack, and beside them its lambdas and the accuracies of the sign-constrained one."""
-    s, lambdas = out_of_fold(phi, y, split, fold, largest=largest)
-    bounded, _ = out_of_fold(phi, y, split, fold, largest=largest, fit=fit_nonnegative_stack)
-    beside = {part: _share(scores.decision(bounded[mask]) == y[mask]) for part, mask in masks.items()}
-    return s, {"lambda_by_fold": lambdas, "nonnegative_accuracy": beside}
+def development_rows(table: pd.DataFrame, *, seed: int) -> Rows:
+    """Labels, splits, folds and masks of labelled development pairs, sorted by pair_id."""
+    split = table["split"].to_numpy()
+    masks = {name: split == name for name in GATED} | {POOLED: np.ones(len(table), dtype=bool)}
+    few = table.loc[masks["selection"], "group_id"].nunique() < MIN_QUESTIONS
+    fold = question_folds(table["group_id"], seed=seed)
+    return Rows(table, table["label"].to_numpy(float), split, fold, masks, few)
+
+
+def _reasons(heads: Sequence[str], found: dict[str, Evaluated]) -> dict[str, str]:
+    """Why each head that has no figures has none."""
+    why = {"route": NO_CHOICE, "reference": NO_READS}
+    return {head: why[head] if head in heads else NOT_ASKED for head in HEADS if head not in found}
 
 
 def _compare(
-    scores_by_head: dict[str, NDArray], native: pd.DataFrame, y: NDArray, masks: dict[str, NDArray], notes: dict
+    evaluated: dict[str, Evaluated], native: pd.DataFrame, rows: Rows
 ) -> tuple[dict[str, HeadFigures], dict[str, str], dict]:
     """Figures of every head, the strongest baseline of every split, and every baseline's accuracy under both rules."""
-    matched = {name: metrics.as_answers(native[name]) == y for name in native}
-    paper = {name: (native[name] == y).to_numpy() for name in native}
+    matched = {name: metrics.as_answers(native[name]) == rows.y for name in native}
+    paper = {name: (native[name] == rows.y).to_numpy() for name in native}
     baselines = {
-        part: strongest_baseline({name: right[mask] for name, right in matched.items()}) for part, mask in masks.items()
+        part: strongest_baseline({name: right[mask] for name, right in matched.items()})
+        for part, mask in rows.masks.items()
     }
     accuracy = {
-        rule: {part: {name: _share(right[mask]) for name, right in table.items()} for part, mask in masks.items()}
+        rule: {part: {name: share(right[mask]) for name, right in table.items()} for part, mask in rows.masks.items()}
         for rule, table in (("matched", matched), ("paper", paper))
     }
     rivals = {part: (matched[name], paper[name]) for part, name in baselines.items()}
-    figures = {head: _figures(s, y, masks, rivals, notes[head]) for head, s in scores_by_head.items()}
-    return figures, baselines, accuracy
+    return {head: _figures(each, rows, rivals) for head, each in evaluated.items()}, baselines, accuracy
 
 
-def _figures(s: NDArray, y: NDArray, masks: dict, rivals: dict, notes: dict) -> HeadFigures:
-    right = scores.decision(s) == y
-    parts = {part: (right[mask], *(rival[mask] for rival in rivals[part])) for part, mask in masks.items()}
+def _figures(evaluated: Evaluated, rows: Rows, rivals: dict) -> HeadFigures:
+    right = scores.decision(evaluated.s) == rows.y
+    parts = {part: (right[mask], *(rival[mask] for rival in rivals[part])) for part, mask in rows.masks.items()}
     discordant = {part: metrics.discordant(head, matched) for part, (head, matched, _) in parts.items()}
-    accuracy = {part: _share(head) for part, (head, _, _) in parts.items()}
+    accuracy = {part: share(head) for part, (head, _, _) in parts.items()}
     return HeadFigures(
         accuracy=accuracy,
         margin={part: margin(head, matched) for part, (head, matched, _) in parts.items()},
@@ -181,10 +163,6 @@ def _figures(s: NDArray, y: NDArray, masks: dict, rivals: dict, notes: dict) -> 
         discordant=discordant,
         mcnemar_p={part: metrics.mcnemar(*counts) for part, counts in discordant.items()},
         transfer_gap=100 * (accuracy["calibration"] - accuracy["selection"]),
-        zero_scores=int((s == 0).sum()),
-        notes=notes,
+        zero_scores=int((evaluated.s == 0).sum()),
+        notes=evaluated.notes,
     )
-
-
-def _share(right: NDArray) -> float:
-    return float(right.mean()) if len(right) else float("nan")

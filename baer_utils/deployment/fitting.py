@@ -14,10 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from baer_utils.debias import bank_runs
-from baer_utils.deployment.conditions import Condition
+from baer_utils.deployment.candidates import candidate_evidence, right_or_wrong, routing_features
+from baer_utils.deployment.conditions import Condition, with_words
 from baer_utils.evidence import Evidence, run_array, summarize
 from baer_utils.features import category_columns, stack_features
 from baer_utils.gates import Decision
+from baer_utils.routing import Reliability, best_available, fit_reliability, routed_score
 from baer_utils.stacking import GRID, Stack, choose_lambda, fit_nonnegative_stack, fit_stack
 
 Fit = Callable[[NDArray, NDArray, float], Stack]
@@ -96,31 +98,75 @@ def lambda_for(phi: NDArray, y: NDArray, split: NDArray, *, largest: bool, fit: 
 
 
 @dataclass(frozen=True)
+class Router:
+    """A fitted router: K + E candidates in the order of its features, and their reliability model."""
+
+    candidates: tuple[str, ...]
+    reliability: Reliability
+
+
+@dataclass(frozen=True)
 class Heads:
-    """Heads fitted on all labelled development rows of a condition; the sign-constrained stack is only shown."""
+    """Heads fitted on all labelled development rows of a condition; the sign-constrained stack is only shown.
+
+    `router` is None, and `reference` False, where development did not evaluate that head.
+    """
 
     condition: Condition
     stack: Stack
     nonnegative_stack: Stack
     rows: int
+    router: Router | None = None
+    reference: bool = False
 
 
 def fit_heads(pairs: pd.DataFrame, runs: pd.DataFrame, decision: Decision, condition: Condition) -> Heads:
-    """Fit for deployment: lambda on selection and calibration, then weights and scales on both.
+    """Fit every evaluated head for deployment, so that each can be shown beside the one that is deployed.
 
     Parameters
     ----------
     pairs, runs : tables of the condition; test rows are dropped unread, and rows are sorted by pair_id, so that their
         order leaves no trace in the frozen bits.
-    decision : what `select_head` said; without a selection lambda is the largest.
+    decision : what `select_head` said. Lambda is chosen on selection and calibration, weights and scales are fitted on
+        both; without a selection lambda is the largest. The router's model is the one that development compared best,
+        fitted on all rows. The reference head has nothing to fit.
+
+    Returns
+    -------
+    Heads
+        whose condition also holds the words of the extra candidates and of reference verification where they serve.
     """
     rows, _ = labelled_development(pairs)
-    phi, _ = features_of(rows, runs, condition)
+    phi, evidence = features_of(rows, runs, condition)
     y, split = rows["label"].to_numpy(float), rows["split"].to_numpy()
     stacks = []
     for fit in (fit_stack, fit_nonnegative_stack):
         stacks.append(fit(phi, y, lambda_for(phi, y, split, largest=not decision.selected, fit=fit)))
-    return Heads(condition, *stacks, len(rows))
+    figures, extras = decision.development.heads, decision.development.extra_candidates
+    router = None
+    if figures.get("route"):
+        candidates = candidate_evidence(evidence, rows, runs, extras, clip=condition.clip)
+        rho = routing_features(candidates, rows, condition.benchmark, condition.categories)
+        model, right = figures["route"].notes["model"], right_or_wrong(candidates.z, y)
+        reliability = fit_reliability(rho, right, rows["group_id"], seed=condition.seed, models=(model,))
+        router = Router(candidates.experts, reliability)
+    reference = figures.get("reference") is not None
+    asked = (*(extras if router else ()), *(("reference",) if reference else ()))
+    return Heads(with_words(condition, asked), *stacks, len(rows), router, reference)
+
+
+def route_pairs(
+    router: Router, pairs: pd.DataFrame, runs: pd.DataFrame, evidence: Evidence, condition: Condition
+) -> pd.DataFrame:
+    """The router's answer on every pair, row for row: `s`, the `expert` that speaks, and its `reliability`."""
+    extras = router.candidates[len(condition.experts) :]
+    candidates = candidate_evidence(evidence, pairs, runs, extras, clip=condition.clip)
+    rho = routing_features(candidates, pairs, condition.benchmark, condition.categories)
+    reliability = router.reliability.predict(rho)
+    chosen = best_available(reliability, candidates.z != 0)
+    names = np.array(router.candidates, dtype=object)[chosen]
+    said = reliability[np.arange(len(chosen)), chosen]
+    return pd.DataFrame({"s": routed_score(candidates.z, chosen), "expert": names, "reliability": said})
 
 
 def deployed_score(scores_by_head: Mapping[str, NDArray], head: str) -> NDArray[np.float64]:

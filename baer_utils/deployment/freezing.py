@@ -1,7 +1,8 @@
 """Freezing: what was decided for a condition, in words a person can read, and the numbers behind it.
 
-`deployment.json` gets the condition, the choice and every number it rested on; `arrays.npz` the fitted arrays. No date
-and no path goes in, so the same data give the same name. This file knows nothing about sealed labels.
+`deployment.json` gets the condition, the choice and every number it rested on; `arrays.npz` the fitted arrays, and the
+router's model as a skops archive. No date and no path goes in, so the same data give the same name. This file knows
+nothing about sealed labels.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ import numpy as np
 
 from baer_utils.deployment.conditions import RULES, baselines_of, feature_names
 from baer_utils.deployment.corrections import debias_arrays, debias_figures
+from baer_utils.deployment.explaining import inversions
 from baer_utils.deployment.files import plain_values, write_frozen
 from baer_utils.deployment.fitting import Heads
 from baer_utils.deployment.frozen import Frozen
+from baer_utils.features import reliability_names
 from baer_utils.gates import Decision, Development
+from baer_utils.routing import pack_model
+from baer_utils.routing.models import DEPTH, LEAF, TREES
 from baer_utils.stacking import Stack
 
 
@@ -42,6 +47,8 @@ def freeze(decision: Decision, heads: Heads, path: str | Path) -> Frozen:
         "nonnegative_scale": heads.nonnegative_stack.scale,
     }
     arrays = {name: np.ascontiguousarray(values, dtype=np.float64) for name, values in arrays.items()}
+    if heads.router is not None:
+        arrays["route_model"] = np.frombuffer(pack_model(heads.router.reliability.fitted), dtype=np.uint8)
     if heads.condition.debias is not None:
         arrays |= debias_arrays(heads.condition.debias)
     write_frozen(folder, plain_values(_content(decision, heads)), arrays)
@@ -65,19 +72,36 @@ def _content(decision: Decision, heads: Heads) -> dict:
         "fitted_rows": heads.rows,
         "stack": _readable(heads.stack, heads),
         "nonnegative_stack": _readable(heads.nonnegative_stack, heads),
+        "route": _router(heads),
+        "reference": {"protocol": "reference"} if heads.reference else None,
     } | ({} if debias is None else {"debias": debias_figures(debias)})
 
 
 def _readable(stack: Stack, heads: Heads) -> dict:
-    """Lambda, the weight of every feature, and those below zero, which turn an expert's or a category's word around."""
+    """Lambda, the weight of every feature, those below zero, and which experts and categories they turn around."""
     named = dict(zip(feature_names(heads.condition), map(float, stack.weights), strict=True))
     inverted = [name for name, weight in named.items() if weight < 0]
     rounded = {name: round(weight, 6) for name, weight in named.items()}
-    return {"lambda": stack.lam, "weights_rounded": rounded, "weights_below_zero": inverted}
+    turned = {f"inverted_{what}": names for what, names in inversions(stack, heads.condition).items()}
+    return {"lambda": stack.lam, "weights_rounded": rounded, "weights_below_zero": inverted} | turned
+
+
+def _router(heads: Heads) -> dict | None:
+    """What the router is, in words; its fitted model is the array `route_model`, a skops archive."""
+    if heads.router is None:
+        return None
+    model, candidates = heads.router.reliability, heads.router.candidates
+    return {
+        "candidates": list(candidates),
+        "features": reliability_names(candidates, heads.condition.categories),
+        "model": model.name,
+        "settings": {"trees": TREES, "depth": DEPTH, "rows_in_a_leaf": LEAF, "seed": heads.condition.seed},
+    }
 
 
 def development_figures(development: Development) -> dict:
     """The figures of a Development as plain values; the out-of-fold rows stay in the notebook."""
     names = ("pairs", "questions", "baselines", "baseline_accuracy", "best_single", "unlabelled")
+    names += ("not_evaluated", "extra_candidates")
     heads = {name: asdict(figures) if figures else None for name, figures in development.heads.items()}
     return {name: getattr(development, name) for name in names} | {"heads": heads}

@@ -6,6 +6,8 @@ nothing.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from baer_utils import metrics, scores
 from baer_utils.costs import TOKENS, price, standalone
 from baer_utils.debias import bank_runs
 from baer_utils.deployment.baselines import baseline_table
+from baer_utils.deployment.explaining import explaining_subsets
 from baer_utils.deployment.fitting import features_of
 from baer_utils.deployment.frozen import Frozen
 from baer_utils.deployment.report import TestReport
@@ -39,43 +42,84 @@ def measure(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame, s: NDArray,
     zero_scores; accuracy, calibration_accuracy (out of fold) and transfer_gap (test minus calibration, points); oracle
     and oracle_coin_flippers; the shares of pairs where experts disagree, agree_right, agree_wrong or are silent; calls,
     prompt_tokens, unique_tokens and new_tokens per pair, of the head's experts together (`costs.price`); reasons, why
-    this head is deployed.
+    this head is deployed; free_over_held (points by which the free stack is right more often than the sign-constrained
+    one), inverted_experts and inverted_categories of the free one; explained_by, the subsets on which the head's lead
+    over the development baseline rests (`explaining_subsets`), none where it does not lead. Where there are any, and
+    other pairs are left, `without` is the same report on those.
     """
     known = ~np.isnan(y)
     if not known.any():
         raise ValueError(f"a test report needs labels; none of the {len(y)} test pairs has one. Load labelled pairs.")
-    pairs, s, labels = pairs.assign(label=y)[known].reset_index(drop=True), s[known], y[known]
+    pairs, labels = pairs.assign(label=y)[known].reset_index(drop=True), y[known]
+    told = frozen.head_scores(pairs, runs).assign(s=s[known])
+    report = _report(frozen, pairs, runs, told, labels)
+    report.summary["unlabelled"] = int((~known).sum())
+    baseline = report.pairs[frozen.content["development"]["baselines"][POOLED]]
+    right = scores.decision(s[known]) == labels
+    explained = explaining_subsets(right, metrics.as_answers(baseline) == labels, pairs["subset"])
+    report.summary["explained_by"] = explained
+    kept = ~pairs["subset"].isin(explained).to_numpy()
+    if not explained or not kept.any():
+        return report
+    rest = _report(frozen, pairs[kept].reset_index(drop=True), runs, told[kept].reset_index(drop=True), labels[kept])
+    rest.summary["explained_by"], rest.summary["unlabelled"] = [], 0
+    return replace(report, without=rest)
+
+
+def _report(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame, told: pd.DataFrame, y: NDArray) -> TestReport:
+    """The report on these pairs, all labelled; `told` holds the scores of every head, and `s`."""
     phi, evidence = features_of(pairs, runs, frozen.condition)
-    groups = pairs["group_id"].to_numpy()
-    experts, bill = expert_rows(frozen, pairs, runs, evidence), price(runs, evidence.experts, pairs["pair_id"])
-    heads = {f"BAER ({frozen.head})": s, "stack, no weight below 0": frozen.nonnegative_stack.score(phi)}
+    groups, s = pairs["group_id"].to_numpy(), told["s"].to_numpy()
+    bills = {head: price(runs, frozen.protocols_of(head), pairs["pair_id"]) for head in frozen.heads}
+    experts = expert_rows(frozen, pairs, runs, evidence)
     native = frozen.native_decisions(pairs, runs).reset_index(drop=True)
     rules = _rules(frozen, pairs, evidence)
-    rows = {name: metrics.ledger(score, labels, groups, head=True) | bill for name, score in heads.items()}
-    rows |= baseline_table(runs, pairs, list(native), frozen.debias).to_dict("index")
-    costs = [experts.loc[frozen.content["development"]["best_single"]].to_dict(), bill, dict.fromkeys(bill, 0.0)]
-    rows |= {
-        name: metrics.ledger(rules[name], labels, groups) | {key: cost[key] for key in COST}
-        for name, cost in zip(rules, costs, strict=True)
+    held = frozen.nonnegative_stack.score(phi)
+    heads = _head_rows(frozen, told, held, bills, y, groups)
+    baselines = baseline_table(runs, pairs, list(native), frozen.debias)
+    best = experts.loc[frozen.content["development"]["best_single"]].to_dict()
+    costs = zip(rules, (best, bills["stack"], dict.fromkeys(COST, 0.0)), strict=True)
+    ruled = {
+        name: metrics.ledger(rules[name], y, groups) | {"kind": "reference"} | {key: cost[key] for key in COST}
+        for name, cost in costs
     }
+    rows = heads | baselines.assign(kind="baseline").to_dict("index") | ruled
     methods = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method").drop(columns="unique_tokens")
-    methods.insert(
-        0, "kind", ["head", "variant", *["baseline"] * len(native.columns), *["reference"] * len(rules.columns)]
-    )
+    methods.insert(0, "kind", methods.pop("kind"))
+    shown = told.drop(columns="s").assign(**native, **rules)
     return TestReport(
         sha256=frozen.sha256,
         head=frozen.head,
         condition={name: getattr(frozen.condition, name) for name in ("benchmark", "backbone", "seed", "n_pairs")},
-        summary=_summary(frozen, s, evidence, labels, groups)
-        | {"unlabelled": int((~known).sum()), "reasons": frozen.content["reasons"]}
-        | bill,
+        summary=_summary(frozen, s, evidence, y, groups)
+        | {"reasons": frozen.content["reasons"]}
+        | _gap(frozen, told["stack"].to_numpy(), held, y)
+        | bills[frozen.head],
         methods=methods,
-        comparisons=_comparisons(frozen, s, native, labels, groups),
+        comparisons=_comparisons(frozen, s, native, y, groups),
         experts=experts,
-        pairs=pairs[["pair_id", "group_id", "subset"]]
-        .assign(label=labels, s=s, **native, **rules)
-        .set_index("pair_id"),
+        pairs=pairs[["pair_id", "group_id", "subset"]].assign(label=y, s=s).join(shown).set_index("pair_id"),
     )
+
+
+def _head_rows(
+    frozen: Frozen, told: pd.DataFrame, held: NDArray, bills: dict, y: NDArray, groups: NDArray
+) -> dict[str, dict]:
+    """Ledger and bill of the deployed head, of the others that were frozen, and of the sign-constrained stack."""
+    shown = {f"BAER ({frozen.head})": ("head", told["s"], bills[frozen.head])}
+    shown |= {head: ("variant", told[head], bills[head]) for head in frozen.heads if head != frozen.head}
+    shown["stack, no weight below 0"] = ("variant", held, bills["stack"])
+    return {
+        name: {"kind": kind} | metrics.ledger(score, y, groups, head=True) | bill
+        for name, (kind, score, bill) in shown.items()
+    }
+
+
+def _gap(frozen: Frozen, free: NDArray, held: NDArray, y: NDArray) -> dict:
+    """Free stack against the sign-constrained one on these pairs, and what the free one turns around."""
+    points = [100 * metrics.pairwise_accuracy(scores.decision(score), y) for score in (free, held)]
+    inverted = {name: frozen.content["stack"][name] for name in ("inverted_experts", "inverted_categories")}
+    return {"free_over_held": points[0] - points[1]} | inverted
 
 
 def _rules(frozen: Frozen, pairs: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:

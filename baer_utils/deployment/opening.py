@@ -53,7 +53,7 @@ def open_test(frozen: Frozen, store: Store, *, reopen: str | None = None) -> Tes
         )
     test = store.pairs[store.pairs["split"] == "test"].sort_values("pair_id").reset_index(drop=True)
     runs = store.runs(frozen.settings.tag)
-    _refuse_unjudged(test["pair_id"], runs, protocols_for(frozen.condition.experts, native=False))
+    _refuse_unjudged(test["pair_id"], runs, protocols_for(frozen.protocols_of(frozen.head), native=False))
     s = frozen.score_runs(test, runs)
     frozen.native_decisions(test, runs)  # what cannot be decided is refused before a label is looked at
     labels = sealed_labels(store)

@@ -28,15 +28,19 @@ class TestReport:
     sha256, head : name of the frozen head, and which head it is.
     condition : benchmark, backbone, seed, n_pairs.
     summary : counts and shares of the whole test (see `measuring.measure`).
-    methods : one row per method: `kind` (head, variant, baseline or reference), then `metrics.ledger`: both scoring
+    methods : one row per method: `kind` (head; variant: the other frozen heads and the sign-constrained stack;
+        baseline; reference: rules that any head should beat), then `metrics.ledger`: both scoring
         rules, `half_credit` and `covered_only`, each with `_low` and `_high` (95 %), `coverage`, `ties`,
         `missing`; `calls`, `prompt_tokens` and `new_tokens` per pair; for baselines also their calls by status (see
         `baselines.baseline_table`).
     comparisons : head against the strongest baseline, named on development data (valid) and on test (the paper's),
         under both rules: `margin`, `low` and `high` in points, discordant pairs, exact two-sided McNemar `p`, `star`.
     experts : one row per expert (see `measuring.expert_rows`).
-    pairs : one row per test pair: group_id, label, s, and the native decision of every other method.
+    pairs : one row per test pair: group_id, subset, label, s, the score of every frozen head (of a router also
+        `route_expert` and `route_reliability`), and the native decision of every other method.
     openings : the log of this seal, oldest first.
+    without : the same report without the subsets on which the head's lead rests; None where it does not lead, or where
+        no pair is left.
     """
 
     __test__ = False  # not a test case, whatever its name makes pytest think
@@ -50,10 +54,12 @@ class TestReport:
     experts: pd.DataFrame = field(repr=False)
     pairs: pd.DataFrame = field(repr=False)
     openings: tuple[dict, ...] = ()
+    without: TestReport | None = field(default=None, repr=False)
 
     def to_json(self) -> dict:
         """Everything but the rows of single pairs, as plain values."""
-        return {name: value for name, value in self._plain().items() if name != "pairs"}
+        content = {name: value for name, value in self._plain().items() if name != "pairs"}
+        return content | {"without": self.without and self.without.to_json()}
 
     def save(self, path: Path) -> None:
         """Write the report, pairs included, whole or not at all; the log of openings stays where it is kept."""
@@ -63,15 +69,20 @@ class TestReport:
     @classmethod
     def load(cls, path: Path, openings: list[dict]) -> TestReport:
         """Read a saved report and set it beside the log as it is now."""
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return cls._restored(json.loads(path.read_text(encoding="utf-8")) | {"openings": tuple(openings)})
+
+    @classmethod
+    def _restored(cls, content: dict) -> TestReport:
         for name, index in FRAMES.items():
             frame = pd.DataFrame(content[name]["rows"], columns=content[name]["columns"])
             frame = frame.apply(lambda column: column.astype(float) if column.isna().all() else column)
             content[name] = frame.set_index(index) if index else frame
-        return cls(**content, openings=tuple(openings))
+        if content["without"]:
+            content["without"] = cls._restored(content["without"] | {"openings": ()})
+        return cls(**content)
 
     def __str__(self) -> str:
-        tables = [frame.to_string(float_format="{:.3f}".format) for _, frame in self._shown()]
+        tables = [f"{title}\n{frame.to_string(float_format='{:.3f}'.format)}" for title, frame in self._shown()]
         return "\n\n".join([self._heading(), *tables])
 
     def _repr_html_(self) -> str:
@@ -82,8 +93,11 @@ class TestReport:
     def _shown(self) -> list[tuple[str, pd.DataFrame]]:
         methods = _with_intervals(self.methods)
         failures = self.methods.loc[self.methods["kind"] == "baseline"].reindex(columns=list(FAILURES))
-        margins = ("Margins", self.comparisons)
-        return [("Methods", methods), ("Calls of the baselines", failures), margins, ("Experts", self.experts)]
+        tables = [("Methods", methods), ("Calls of the baselines", failures), ("Margins", self.comparisons)]
+        tables.append(("Experts", self.experts))
+        if self.without:
+            tables += [(f"{title}, without these subsets", frame) for title, frame in self.without._shown()]
+        return tables
 
     def _heading(self) -> str:
         s, c = self.summary, self.condition
@@ -102,6 +116,7 @@ class TestReport:
                 f"Accuracy is {s['accuracy']:.1%} on test and was {s['calibration_accuracy']:.1%} out of fold on "
                 f"calibration: a transfer gap of {s['transfer_gap']:+.1f} points."
             )
+        lines += [self._inverted(), *self._rests_on()]
         if s["unlabelled"]:
             lines.append(f"{s['unlabelled']} test pairs have no label and are left out.")
         if s["clustered"]:
@@ -110,8 +125,30 @@ class TestReport:
         lines += [f"REOPENED {e['time']} for head {e['sha256'][:12]}: {e['reopen']}" for e in again]
         return "\n".join(lines)
 
+    def _inverted(self) -> str:
+        s = self.summary
+        turned = ", ".join([*s["inverted_experts"], *(f"{name} (category)" for name in s["inverted_categories"])])
+        return (
+            f"The free stack's accuracy is {s['free_over_held']:+.1f} points from that of the sign-constrained one; it "
+            f"turns around {turned or 'no expert and no category'}."
+        )
+
+    def _rests_on(self) -> list[str]:
+        """On which subsets a lead rests, and what is left without them; nothing where there is no lead."""
+        names = ", ".join(name or "(no subset)" for name in self.summary["explained_by"])
+        if not names:
+            return []
+        if self.without is None:
+            return [f"The head's lead rests on {names}: no pair is left without them."]
+        fair = self.without.comparisons.iloc[0]
+        return [
+            f"The head's lead rests on {names}: on the other {self.without.summary['pairs']} pairs its margin over "
+            f"{fair['baseline']} is {fair['margin']:+.1f} points."
+        ]
+
     def _plain(self) -> dict:
         values = {item.name: getattr(self, item.name) for item in fields(self)}
+        values["without"] = self.without and self.without._plain()
         for name, index in FRAMES.items():
             frame = values[name].reset_index() if index else values[name]
             values[name] = {"columns": list(frame.columns), "rows": frame.astype(object).to_numpy().tolist()}

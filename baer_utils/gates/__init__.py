@@ -2,7 +2,6 @@
 
 from baer_utils.gates.margins import (
     ALPHA,
-    FOLDS,
     GATED,
     HEADS,
     MIN_CALIBRATION_MARGIN,
@@ -19,7 +18,6 @@ from baer_utils.gates.selecting import Decision, Development, HeadFigures, selec
 
 __all__ = [
     "ALPHA",
-    "FOLDS",
     "GATED",
     "HEADS",
     "MIN_CALIBRATION_MARGIN",

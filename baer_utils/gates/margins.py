@@ -21,9 +21,6 @@ MIN_CALIBRATION_MARGIN = 0.0  # points
 # Below 20 questions one question moves the selection margin by more than 5 points, which is as much as the largest
 # gain that the paper saw reverse (+5.9 to -5.0): there is nothing to select on.
 MIN_QUESTIONS = 20
-# The paper compares routers by five-fold cross-validation; more folds would leave single questions in a fold of the
-# small splits used here.
-FOLDS = 5
 # The paper stars a test result at p < .05.
 ALPHA = 0.05
 

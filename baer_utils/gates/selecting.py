@@ -40,14 +40,17 @@ class Development:
 
     Attributes
     ----------
-    heads : head name -> its figures; None where its runs are missing ("not evaluated").
+    heads : head name -> its figures; None where it was not evaluated.
     pairs, questions : split -> number of labelled pairs, of distinct questions.
     baselines : split -> name of the strongest external baseline there, matched rule.
     baseline_accuracy : "matched" and "paper" -> split -> baseline -> share correct.
     best_single : expert whose own sign is right most often on all development pairs, matched rule; equal ones by name.
     unlabelled : development pairs left out because nobody labelled them.
-    out_of_fold : one row per pair: pair_id, group_id, split, fold, label, a score per evaluated head, and the native
-        decision of every baseline (+1, -1, 0 tie, NaN missing).
+    not_evaluated : head -> why.
+    extra_candidates : what the router could choose besides the experts.
+    out_of_fold : one row per pair: pair_id, group_id, split, fold, label, a score per evaluated head, for the router
+        also `route_expert` and `route_reliability`, and the native decision of every baseline (+1, -1, 0 tie, NaN
+        missing).
     """
 
     heads: dict[str, HeadFigures | None]
@@ -57,6 +60,8 @@ class Development:
     baseline_accuracy: dict[str, dict[str, dict[str, float]]]
     best_single: str = ""
     unlabelled: int = 0
+    not_evaluated: dict[str, str] = field(default_factory=dict)
+    extra_candidates: tuple[str, ...] = ()
     out_of_fold: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False, repr=False)
 
     def table(self) -> pd.DataFrame:
@@ -116,7 +121,8 @@ def select_head(development: Development) -> Decision:
     choice, reasons = "stack", [f"stack is the default: {verdicts['stack']}."]
     for challenger, quantity in (("route", "accuracy"), ("reference", "margin")):
         if verdicts[challenger] is None:
-            reasons.append(f"{challenger} was not evaluated: its runs are missing.")
+            why = development.not_evaluated.get(challenger, "its runs are missing")
+            reasons.append(f"{challenger} was not evaluated: {why}.")
             continue
         theirs = getattr(heads[challenger], quantity)[POOLED]
         ours = getattr(heads[choice], quantity)[POOLED]
