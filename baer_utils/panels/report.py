@@ -55,7 +55,7 @@ class StoppingReport:
             f"{self.unseen[scope]:.0%} of validation items outside the table"
         )
         if not here:
-            return [head + "; no candidate is left"]
+            return [head + "; nothing else was tried"]
         rows = [
             f"  {' + '.join(s.judges)}: gain {s.gain:.4f}, cost {s.cost:g}, "
             f"{s.adjusted:.4f} does not exceed {s.threshold:.4f}"
