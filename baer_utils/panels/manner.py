@@ -28,6 +28,13 @@ class Search:
     beam: int = 1
     pairs: bool = False
 
+    def __post_init__(self) -> None:
+        if self.folds == 1 or self.folds < 0 or self.beam < 1 or (self.calibrator and self.smoothing):
+            raise ValueError(
+                f"folds must be 0 or at least 2, beam at least 1, and smoothing 0 beside a calibrator; folds "
+                f"{self.folds}, beam {self.beam}, smoothing {self.smoothing} came."
+            )
+
     def scope(self, fit: Audit, validation: Audit) -> object:
         """The scope in which panels are tried on these items."""
         if self.folds:
