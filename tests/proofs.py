@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from tests.panels_proof import panels_real, panels_scale, panels_speed
 from tests.peak_memory import peak
 from tests.scale_proof import scale
 from tests.server_proof import server
@@ -182,6 +183,9 @@ CHECKS: dict[str, Callable[..., dict]] = {
     "quantisation": quantisation,
     "scale": scale,
     "server": server,
+    "panels_real": panels_real,
+    "panels_speed": panels_speed,
+    "panels_scale": panels_scale,
     **{f"development_{name}": partial(development, name) for name in MEASURED},
 }
 

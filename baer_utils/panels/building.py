@@ -2,54 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-import numpy as np
-
-from baer_utils.calibrators import Audit, PatternCalibrator
+from baer_utils.calibrators import Audit
+from baer_utils.panels.assembling import assemble
+from baer_utils.panels.manner import PAPER, Search
 from baer_utils.panels.policy import CallPolicy, call_costs
-from baer_utils.panels.report import StoppingReport
 from baer_utils.panels.routable import refuse_label_derived
-from baer_utils.panels.search import GLOBAL, Grown, Rule, grow
-from baer_utils.roles import EstimatorScope, FoldedScope, Scope, check_audits, slice_items
+from baer_utils.panels.search import GLOBAL
+from baer_utils.roles import check_audits, slice_items
 
 Costs = Mapping[str, float] | None
-
-
-@dataclass(frozen=True)
-class Search:
-    """How gains are measured and panels are searched; the defaults are the paper's.
-
-    smoothing : kappa of `PatternCalibrator`. calibrator : another estimator, called with the panel's names, in place of
-    the pattern table. folds : cross-fit gains over this many group folds of fit and validation together; 0 for one fit
-    and one validation set. one_se, beam, pairs : as in `Rule`.
-    """
-
-    smoothing: float = 0.0
-    calibrator: Callable[[tuple[str, ...]], object] | None = None
-    folds: int = 0
-    one_se: bool = False
-    beam: int = 1
-    pairs: bool = False
-
-    def scope(self, fit: Audit, validation: Audit) -> object:
-        """The scope in which panels are tried on these items."""
-        if self.folds:
-            both = fit.join(validation)
-            fold = _folds(both, self.folds)
-            plain = replace(self, folds=0)
-            return FoldedScope([plain.scope(both.take(fold != k), both.take(fold == k)) for k in range(fold.max() + 1)])
-        if self.calibrator is not None:
-            return EstimatorScope(fit, validation, self.calibrator)
-        return Scope(fit, validation, smoothing=self.smoothing)
-
-    def table(self, panel: tuple[str, ...]) -> object:
-        """The unfitted calibrator of a panel."""
-        return self.calibrator(panel) if self.calibrator else PatternCalibrator(panel, smoothing=self.smoothing)
-
-
-PAPER = Search()
 
 
 def build_policy(
@@ -129,9 +93,8 @@ def search_plan(
     keys = (route_key,) if isinstance(route_key, str) else tuple(route_key or ())
     if names and not (audit_only or keys):
         refuse_label_derived(fit, validation)
-    manner = {"one_se": search.one_se, "beam": search.beam, "pairs": search.pairs}
     start = fit.columns(seed_panel)
-    grown = {GLOBAL: grow(GLOBAL, search.scope(fit, validation), start, cost, Rule(tau_global, lam, **manner))}
+    grown = {GLOBAL: search.grow(GLOBAL, fit, validation, start, cost, tau=tau_global, lam=lam)}
     parts, skipped, panel = {GLOBAL: (fit, validation)}, {}, grown[GLOBAL].state.panel
     for name in names:
         inside = slice_items(fit, validation, name)
@@ -139,68 +102,10 @@ def search_plan(
             skipped[name] = int((fit.route_names == name).sum())
             continue
         parts[name] = inside
-        grown[name] = grow(name, search.scope(*inside), panel, cost, Rule(tau_slice, lam_slice, **manner))
-    return _plan(parts, grown, skipped, prices, keys, audit_only, search)
-
-
-def _plan(
-    parts: dict[str, tuple[Audit, Audit]], grown: dict[str, Grown], skipped: dict[str, int], prices: dict[str, float],
-    keys: tuple[str, ...], audit_only: bool, search: Search,
-) -> CallPolicy:  # fmt: skip
-    judges = parts[GLOBAL][0].judges
-    panels = {name: tuple(judges[place] for place in end.state.panel) for name, end in grown.items()}
-    base = len(panels[GLOBAL])
-    routes = {name: panel[base:] for name, panel in panels.items() if name != GLOBAL and len(panel) > base}
-    tables = {name: search.table(panels[name]).fit(parts[name][0], parts[name][0].y) for name in (GLOBAL, *routes)}
-    report = StoppingReport(
-        failed=tuple(step for end in grown.values() for step in end.failed),
-        skipped=skipped,
-        cells={name: _occupied(parts[name][0], panel) for name, panel in panels.items()},
-        unseen={name: end.state.unseen for name, end in grown.items()},
-        risk={name: end.state.risk for name, end in grown.items()},
-    )
-    steps = tuple(step for end in grown.values() for step in end.steps)
-    return CallPolicy(judges, panels[GLOBAL], routes, steps, report, tables, prices, keys, audit_only)
-
-
-def _occupied(audit: Audit, panel: tuple[str, ...]) -> int:
-    return len(np.unique(audit.coding.codes[:, audit.columns(panel)], axis=0)) if panel else 1
-
-
-def _folds(audit: Audit, folds: int) -> np.ndarray:
-    """Fold of every item: groups in order, dealt round robin."""
-    group = np.unique(audit.coding.group, return_inverse=True)[1]
-    return group % min(folds, int(group.max()) + 1)
+        grown[name] = search.grow(name, *inside, panel, cost, tau=tau_slice, lam=lam_slice)
+    return assemble(parts, grown, skipped, prices, keys, audit_only, search)
 
 
 def plan_jaccard(first: frozenset, second: frozenset) -> float:
     """Jaccard index of the calls of two plans; 1 for two empty ones."""
     return len(first & second) / len(first | second) if first | second else 1.0
-
-
-DEFAULTS = {
-    "slices": None, "tau_global": 0.005, "tau_slice": 0.005, "lam": 0.0, "lam_slice": 0.0, "seed_panel": (),
-    "audit_only": False, "route_key": None, "search": PAPER,
-}  # fmt: skip
-
-
-class RolePolicy:
-    """`build_policy` under the interface that all policies share; the settings are those of `build_policy`.
-
-    `plan_` is the fitted `CallPolicy`, its tables counted on fit and validation items together.
-    """
-
-    def __init__(self, **settings: object) -> None:
-        unknown = settings.keys() - DEFAULTS.keys()
-        if unknown:
-            raise ValueError(f"settings must be among {', '.join(DEFAULTS)}; {', '.join(sorted(unknown))} came.")
-        self.settings = DEFAULTS | settings
-
-    def fit(self, fit: Audit, validation: Audit, *, costs: Costs = None, seed: int = 0) -> RolePolicy:
-        """Search on fit and validation, then count the tables on both. Nothing is drawn: `seed` changes nothing."""
-        self.plan_ = search_plan(fit, validation, costs=costs, **self.settings).refit(fit.join(validation))
-        return self
-
-    def predict(self, Z: np.ndarray, slices: object = None) -> tuple[np.ndarray, np.ndarray]:
-        """Probability and called mask, as `CallPolicy.predict`."""
-        return self.plan_.predict(Z, slices)

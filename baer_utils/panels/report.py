@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from baer_utils.panels.search import Step
+from baer_utils.roles import MIN_SLICE
 
 UNSTABLE = 0.5  # Jaccard index of plans at tau/2 and 2 tau below which a plan is called unstable
 
@@ -41,7 +42,10 @@ class StoppingReport:
 
     def __str__(self) -> str:
         lines = [line for scope in self.cells for line in self._scope(scope)]
-        lines += [f"{name}: no route, {n} fit items are too few" for name, n in self.skipped.items()]
+        lines += [
+            f"{name}: no route, not measured: {n} fit items ({MIN_SLICE} are needed, and one for validation)"
+            for name, n in self.skipped.items()
+        ]
         if self.stability is not None:
             half, twice = self.stability
             word = "unstable: a small change of the threshold is another plan" if self.unstable else "stable"
@@ -55,11 +59,12 @@ class StoppingReport:
             f"{self.unseen[scope]:.0%} of validation items outside the table"
         )
         if not here:
-            return [head + "; no candidate is left"]
+            return [head + "; nothing else was tried"]
         rows = [
             f"  {' + '.join(s.judges)}: gain {s.gain:.4f}, cost {s.cost:g}, "
             f"{s.adjusted:.4f} does not exceed {s.threshold:.4f}"
             for s in here[:3]
         ]
         rest = [f"  and {len(here) - 3} more, all below"] if len(here) > 3 else []
-        return [head + "; stopped because", *rows, *rest]
+        reason = "; nothing is left to gain" if self.risk[scope] == 0 else "; stopped because"
+        return [head + reason, *rows, *rest]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from baer_utils.calibrators import PatternCalibrator
+from baer_utils.calibrators import LogisticCalibrator, PatternCalibrator, VoteCalibrator
 from baer_utils.panels.report import StoppingReport
 from baer_utils.panels.search import Step
 
-TABLES = {kind.__name__: kind for kind in (PatternCalibrator,)}
+TABLES = {kind.__name__: kind for kind in (PatternCalibrator, LogisticCalibrator, VoteCalibrator)}
 
 
 def saved_parts(plan: object) -> dict[str, object]:
