@@ -11,8 +11,6 @@ import json
 import zipfile
 from itertools import count
 
-import skops.io
-
 from baer_utils.routing.models import Fitted
 
 SCHEMA = "schema.json"
@@ -22,15 +20,17 @@ TYPES = ("sklearn.tree._tree.Tree", "sklearn.ensemble._hist_gradient_boosting.pr
 
 def pack_model(fitted: Fitted) -> bytes:
     """A fitted model, or the constant that stands for one, as a skops archive that is the same for the same model."""
+    import skops.io  # loads every library that scikit-learn can work with, so not before it is needed
+
     source = zipfile.ZipFile(io.BytesIO(skops.io.dumps(fitted)))
     names: dict[str, str] = {}
     schema = _renumbered(json.loads(source.read(SCHEMA)), names, count())
     parts = [(new, source.read(old)) for old, new in names.items()]
     parts.append((SCHEMA, json.dumps(schema, sort_keys=True, separators=(",", ":")).encode()))
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(packed, "w") as archive:  # not compressed: that differs from one zlib to the next
         for name, data in parts:
-            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(name), data)
     return packed.getvalue()
 
 
@@ -42,6 +42,8 @@ def unpack_model(packed: bytes) -> Fitted:
     ValueError
         when the archive names a type that no reliability model is made of; nothing of it is built.
     """
+    import skops.io
+
     strange = sorted(set(skops.io.get_untrusted_types(data=packed)) - set(TYPES))
     if strange:
         raise ValueError(
