@@ -329,6 +329,13 @@ def test_small_changes_of_the_threshold_that_change_the_plan_are_called_unstable
     assert shaky.stopping_report.stability[1] == 0.0 and "unstable" in str(shaky.stopping_report)
 
 
+def test_a_report_says_when_one_call_settles_everything():
+    y = np.arange(400) % 2
+    audit = Audit(np.stack([y, 1 - y, np.ones(400)], axis=1).astype(object), y, ("verifier", "inverse", "constant"))
+    plan = build_policy(*split_audit(audit, 0)[:2])
+    assert len(plan.global_panel) == 1 and "nothing is left to gain" in str(plan.stopping_report)
+
+
 # ---------------------------------------------------------------- real pools against an independent implementation
 
 REFERENCE = {  # panels.md, section 7: mean risk, its standard error, accuracy, calls, over ten splits
