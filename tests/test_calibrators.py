@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_checks
 
 from baer_utils.calibrators import (
     Audit,
+    LogisticCalibrator,
     PatternCalibrator,
+    VoteCalibrator,
     audit_from_runs,
     audit_from_tables,
     bin_scores,
@@ -148,6 +153,7 @@ def test_the_calibrator_keeps_scikit_learns_conventions():
         model.predict(np.zeros((2, 2)))
     audit = small_audit()
     assert model.fit(audit.Z, audit.y) is model and model.n_features_in_ == 3
+    assert (pickle.loads(pickle.dumps(model)).predict(audit.Z) == model.predict(audit.Z)).all()
     assert PatternCalibrator(()).fit(audit.Z, audit.y).predict(audit.Z) == pytest.approx(audit.y.mean())
     with pytest.raises(ValueError, match="missing"):
         model.fit(np.array([[None, 1], [1, 1]], dtype=object), [0, 1])
@@ -155,6 +161,22 @@ def test_the_calibrator_keeps_scikit_learns_conventions():
         PatternCalibrator((0,), smoothing=-1).fit(audit.Z, audit.y)
     with pytest.raises(ValueError, match="zz"):
         PatternCalibrator(("zz",)).fit(audit.table, audit.y)
+
+
+@pytest.mark.parametrize("kind", [PatternCalibrator, LogisticCalibrator, VoteCalibrator])
+@pytest.mark.parametrize(
+    "check",
+    ["check_get_params_invariance", "check_set_params", "check_fit_idempotent", "check_dict_unchanged",
+     "check_fit_check_is_fitted", "check_n_features_in"],
+)  # fmt: skip
+def test_scikit_learns_own_checks_hold_where_they_apply(kind, check):
+    class Clipped(kind):
+        """scikit-learn's checks invent labels outside [0, 1]."""
+
+        def fit(self, X, y):
+            return super().fit(X, np.clip(y, 0, 1))
+
+    getattr(estimator_checks, check)(kind.__name__, Clipped((0, 1)))
 
 
 def test_the_net_of_two_orders_is_a_b_or_split_and_never_half_an_answer():

@@ -104,6 +104,12 @@ def test_a_calibrator_of_ones_own_can_be_used_but_not_written():
         plan.to_json()
 
 
+@pytest.mark.parametrize("wrong", [{"folds": 1}, {"beam": 0}, {"calibrator": VoteCalibrator, "smoothing": 1.0}])
+def test_manners_of_search_that_cannot_be_meant_are_refused(wrong):
+    with pytest.raises(ValueError, match="came"):
+        Search(**wrong)
+
+
 def test_endless_smoothing_gives_no_gain_and_so_an_empty_plan():
     fit, validation, _ = split_audit(specialist_audit(400), 0)
     plan = build_policy(fit, validation, search=Search(smoothing=1e12))

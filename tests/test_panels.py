@@ -223,12 +223,12 @@ def test_of_overlapping_slices_the_first_declared_is_the_route():
     assert routes["hard"] == ["hard"] and "hard" not in routes["any"]
 
 
-@pytest.mark.parametrize(
-    "slices", [lambda y: np.where(y == 1, "harmful", "fine"), lambda y: np.where(y == 1, "x", None)]
-)
-def test_slices_made_from_the_labels_are_refused_as_routes(slices):
+@pytest.mark.parametrize("names", [["harmless", "harmful"], [None, "harmful"], ["mild", "odd", "harmful", "grave"]])
+def test_slices_made_from_the_labels_are_refused_as_routes(names):
     audit = specialist_audit(400)
-    leaky = Audit(audit.Z, audit.y, audit.judges, slices=slices(audit.y).astype(object))
+    kinds = len(names) // 2
+    place = audit.y.astype(int) * kinds + np.arange(400) % kinds
+    leaky = Audit(audit.Z, audit.y, audit.judges, slices=np.array(names, dtype=object)[place])
     fit, validation, _ = split_audit(leaky, 0)
     with pytest.raises(ValueError, match="made from the labels"):
         build_policy(fit, validation)
@@ -327,6 +327,13 @@ def test_small_changes_of_the_threshold_that_change_the_plan_are_called_unstable
     gain = steady.steps[0].gain
     shaky = build_policy(fit, validation, tau_global=gain * 0.6)
     assert shaky.stopping_report.stability[1] == 0.0 and "unstable" in str(shaky.stopping_report)
+
+
+def test_a_report_says_when_one_call_settles_everything():
+    y = np.arange(400) % 2
+    audit = Audit(np.stack([y, 1 - y, np.ones(400)], axis=1).astype(object), y, ("verifier", "inverse", "constant"))
+    plan = build_policy(*split_audit(audit, 0)[:2])
+    assert len(plan.global_panel) == 1 and "nothing is left to gain" in str(plan.stopping_report)
 
 
 # ---------------------------------------------------------------- real pools against an independent implementation

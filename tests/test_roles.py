@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baer_utils.calibrators import Audit, PatternCalibrator, split_audit
@@ -36,6 +36,7 @@ def outputs(draw) -> tuple[pd.DataFrame, np.ndarray]:
     return Z.astype(object), y
 
 
+@settings(max_examples=40)
 @given(outputs(), st.sampled_from([(), ("a",), ("b", "a"), ("c", "a", "b")]))
 def test_the_value_of_a_judge_is_the_risk_it_removes_and_never_negative(data, panel):
     Z, y = data
@@ -44,6 +45,7 @@ def test_the_value_of_a_judge_is_the_risk_it_removes_and_never_negative(data, pa
     assert value == pytest.approx(oracle_risk(Z, y, panel) - oracle_risk(Z, y, [*panel, "d"]), abs=1e-12)
 
 
+@settings(max_examples=40)
 @given(outputs(), st.sampled_from([("a",), ("b", "a"), ("c", "a", "b")]))
 def test_a_judge_that_the_panel_determines_is_worth_exactly_nothing(data, panel):
     Z, y = data
@@ -53,6 +55,7 @@ def test_a_judge_that_the_panel_determines_is_worth_exactly_nothing(data, panel)
     assert [conditional_value(Z, y, panel, judge) for judge in ("copy", "constant", "function", panel[0])] == [0.0] * 4
 
 
+@settings(max_examples=40)
 @given(outputs())
 def test_the_oracle_is_the_grouped_mean_and_its_risk_the_variance_left(data):
     Z, y = data
@@ -77,6 +80,7 @@ def table_risk(fit: Audit, validation: Audit, panel: list[str]) -> float:
     return sum(losses) / len(losses)
 
 
+@settings(max_examples=15)
 @given(st.integers(0, 1000), st.permutations(["j0", "j1", "j2", "j3"]))
 def test_held_out_gains_are_differences_of_plain_table_risks(seed, order):
     slices = np.array(["x", "y", "x", None] * 50, dtype=object)
