@@ -1,0 +1,114 @@
+"""What every jury starts from: judges' outputs as codes, what each judge is worth alone, what each one costs.
+
+Construction data come in two parts, fit and validation, which share one coding here; symbols that only the test rows
+hold have no say in it. Tables follow the pattern calibrator: cell means, and the label mean for what was never seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baer_utils.calibrators import Audit, encode_as, recode
+
+
+class Construction(NamedTuple):
+    """Fit and validation rows in one coding; codes are -1 where an output is missing."""
+
+    judges: tuple[str, ...]
+    levels: tuple[tuple, ...]  # the symbols behind each judge's codes
+    fit_codes: NDArray[np.int32]  # (n_fit, judges)
+    fit_y: NDArray[np.float64]
+    validation_codes: NDArray[np.int32]  # (n_validation, judges)
+    validation_y: NDArray[np.float64]
+
+    @property
+    def width(self) -> int:
+        """The largest number of symbols of any judge."""
+        return max(len(levels) for levels in self.levels)
+
+    @property
+    def codes(self) -> NDArray[np.int32]:
+        """Codes of all construction rows, fit first."""
+        return np.vstack([self.fit_codes, self.validation_codes])
+
+    @property
+    def y(self) -> NDArray[np.float64]:
+        """Labels of all construction rows, fit first."""
+        return np.concatenate([self.fit_y, self.validation_y])
+
+
+def construction(fit: Audit, validation: Audit) -> Construction:
+    """Both parts in the coding of the fit part, extended by what only the validation part holds.
+
+    Raises
+    ------
+    ValueError
+        where the two audits name different judges, or either holds no item.
+    """
+    if fit.judges != validation.judges or not len(fit) or not len(validation):
+        raise ValueError(
+            "fit and validation must hold items of the same judges in the same order; "
+            f"fit has {len(fit)} items of {fit.judges}, validation {len(validation)} of {validation.judges}."
+        )
+    old, other = fit.coding, validation.coding
+    levels = tuple(
+        a if a == b else (*a, *(symbol for symbol in b if symbol not in a))
+        for a, b in zip(old.levels, other.levels, strict=True)
+    )
+    columns = [recode(other.codes[:, j], other.levels[j], levels[j]) for j in range(len(levels))]
+    return Construction(fit.judges, levels, old.codes, fit.y, np.stack(columns, axis=1), validation.y)
+
+
+def codes_like(Z: NDArray[np.object_], levels: Sequence[Sequence]) -> NDArray[np.int32]:
+    """Codes of new outputs among known symbols, shape (n, judges); -1 where missing or never seen."""
+    Z = np.asarray(Z, dtype=object)
+    if Z.ndim != 2 or Z.shape[1] != len(levels):
+        raise ValueError(f"Z must be items x {len(levels)} judges, as in construction; it is {Z.shape}.")
+    return np.stack([encode_as(Z[:, column], known) for column, known in enumerate(levels)], axis=1)
+
+
+def own_tables(codes: NDArray[np.int32], y: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """Each judge's mean label by symbol, (judges, width + 1); the label mean where unseen, and last, for code -1."""
+    slot = codes % (width + 1) + (width + 1) * np.arange(codes.shape[1])
+    size = (width + 1) * codes.shape[1]
+    count = np.bincount(slot.ravel(), minlength=size)
+    total = np.bincount(slot.ravel(), weights=np.repeat(y, codes.shape[1]), minlength=size)
+    tables = np.where(count > 0, total / np.maximum(count, 1), y.mean()).reshape(-1, width + 1)
+    tables[:, -1] = y.mean()
+    return tables
+
+
+def own_predictions(codes: NDArray[np.int32], tables: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What each judge's own table says about each item, shape (n, judges)."""
+    return tables[np.arange(codes.shape[1]), codes]
+
+
+def standalone_risk(parts: Construction) -> NDArray[np.float64]:
+    """Validation risk of each judge's own table, rounded to 1e-12 so that ties are ties, shape (judges,)."""
+    guess = own_predictions(parts.validation_codes, own_tables(parts.fit_codes, parts.fit_y, parts.width))
+    return ((guess - parts.validation_y[:, None]) ** 2).mean(axis=0).round(12)
+
+
+def by_quality(risk: NDArray[np.float64], judges: Sequence[str]) -> list[int]:
+    """Places of the judges from the lowest risk up; equal ones by name."""
+    return sorted(range(len(judges)), key=lambda place: (risk[place], judges[place]))
+
+
+def cost_vector(costs: Mapping[str, float] | None, judges: Sequence[str]) -> NDArray[np.float64]:
+    """Cost of a call of each judge, shape (judges,); 1 each where no costs are named.
+
+    Raises
+    ------
+    ValueError
+        for a judge without a cost, or a cost that is negative or not finite.
+    """
+    values = np.array([1.0 if costs is None else costs.get(judge, np.nan) for judge in judges], dtype=float)
+    wrong = ~(np.isfinite(values) & (values >= 0))
+    if wrong.any():
+        judge = judges[int(np.flatnonzero(wrong)[0])]
+        raise ValueError(f"every judge must have a finite cost of at least 0; {judge} has {values[wrong][0]}.")
+    return values
