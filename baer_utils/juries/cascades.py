@@ -80,7 +80,7 @@ class FrugalCascade:
         """Choose order, threshold and depth on validation; then count the cells of fit and validation together."""
         parts = construction(fit, validation)
         order = by_quality(standalone_risk(parts), parts.judges)
-        sizes = [len(parts.levels[place]) for place in order]
+        sizes = [parts.sizes[place] for place in order]
         spent = np.cumsum(cost_vector(costs, parts.judges)[order])
         tables = prefix_tables(parts.fit_codes[:, order], parts.fit_y, parts.validation_codes[:, order], sizes)
         self.threshold_, depth = _choose_cascade(*tables, parts.validation_y, spent, self.lam)

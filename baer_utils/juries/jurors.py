@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from baer_utils.calibrators import Audit
-from baer_utils.juries.outputs import codes_like, construction
+from baer_utils.juries.outputs import Construction, codes_like, construction
 from baer_utils.juries.rates import RateProduct
 
 # what a symbol votes for when nobody says otherwise: 1 the label 1, 0 the label 0, 1/2 neither
@@ -38,8 +38,7 @@ class ReliabilityJury:
         """Count how each judge answers under either label."""
         parts = construction(fit, validation)
         self.levels_ = parts.levels
-        known = _given(parts.codes, parts.width)
-        pseudo = np.repeat(self.smoothing * known[:, :, None], 2, axis=2)
+        pseudo = np.full((len(parts.judges), parts.width, 2), self.smoothing) * _own(parts)
         self.rates_ = RateProduct(parts.codes, parts.y, pseudo, prior_pseudo=self.smoothing)
         return self
 
@@ -82,8 +81,7 @@ class DawidSkene:
         self.posterior_ = _em(cast, self.one_coin)
         leaning = votes[:, :-1]
         pseudo = np.stack([1.0 + (leaning < 0.5), 1.0 + (leaning > 0.5)], axis=2)
-        pseudo *= _given(parts.codes, parts.width)[:, :, None]
-        self.rates_ = RateProduct(parts.codes, self.posterior_, pseudo)
+        self.rates_ = RateProduct(parts.codes, self.posterior_, pseudo * _own(parts))
         if self.one_coin:
             self.rates_.evidence = _one_coin_evidence(votes, cast, self.posterior_)
         guess = self.rates_.probability(parts.validation_codes)
@@ -116,9 +114,9 @@ def symbol_votes(levels, codes: NDArray[np.int32], y: NDArray[np.float64], width
     return votes
 
 
-def _given(codes: NDArray[np.int32], width: int) -> NDArray[np.bool_]:
-    """Which symbols each judge gave at least once, (judges, width)."""
-    return np.stack([(codes == code).any(axis=0) for code in range(width)], axis=1)
+def _own(parts: Construction) -> NDArray[np.bool_]:
+    """Which codes a judge has, (judges, width, 1); the others pad the table."""
+    return np.arange(parts.width)[None, :, None] < np.array(parts.sizes)[:, None, None]
 
 
 def _one_coin_evidence(votes, cast, posterior) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from baer_utils.calibrators import Audit, encode_as, recode
+from baer_utils.calibrators import Audit, Coding, encode_as, recode
 
 
 class Construction(NamedTuple):
@@ -26,9 +26,14 @@ class Construction(NamedTuple):
     validation_y: NDArray[np.float64]
 
     @property
+    def sizes(self) -> list[int]:
+        """The number of symbols of each judge."""
+        return [len(levels) for levels in self.levels]
+
+    @property
     def width(self) -> int:
         """The largest number of symbols of any judge."""
-        return max(len(levels) for levels in self.levels)
+        return max(1, *self.sizes)
 
     @property
     def codes(self) -> NDArray[np.int32]:
@@ -42,7 +47,7 @@ class Construction(NamedTuple):
 
 
 def construction(fit: Audit, validation: Audit) -> Construction:
-    """Both parts in the coding of the fit part, extended by what only the validation part holds.
+    """Both parts in one coding of the symbols that occur in them.
 
     Raises
     ------
@@ -54,13 +59,23 @@ def construction(fit: Audit, validation: Audit) -> Construction:
             "fit and validation must hold items of the same judges in the same order; "
             f"fit has {len(fit)} items of {fit.judges}, validation {len(validation)} of {validation.judges}."
         )
-    old, other = fit.coding, validation.coding
-    levels = tuple(
-        a if a == b else (*a, *(symbol for symbol in b if symbol not in a))
-        for a, b in zip(old.levels, other.levels, strict=True)
-    )
-    columns = [recode(other.codes[:, j], other.levels[j], levels[j]) for j in range(len(levels))]
-    return Construction(fit.judges, levels, old.codes, fit.y, np.stack(columns, axis=1), validation.y)
+    coded = [_both(fit.coding, validation.coding, judge) for judge in range(len(fit.judges))]
+    levels = tuple(levels for _, levels in coded)
+    codes = np.stack([codes for codes, _ in coded], axis=1)
+    return Construction(fit.judges, levels, codes[: len(fit)], fit.y, codes[len(fit) :], validation.y)
+
+
+def _both(first: Coding, second: Coding, judge: int) -> tuple[NDArray[np.int32], tuple]:
+    """Codes of one judge on all construction rows, and the symbols that occur there; an audit's coding may know more."""
+    known = first.levels[judge]
+    if known != second.levels[judge]:
+        known = (*known, *(symbol for symbol in second.levels[judge] if symbol not in known))
+    rest = recode(second.codes[:, judge], second.levels[judge], known)
+    codes = np.concatenate([first.codes[:, judge], rest])
+    occurs = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(known)))
+    place = np.full(len(known) + 1, -1, dtype=np.int32)  # the last one answers for code -1
+    place[occurs] = np.arange(len(occurs), dtype=np.int32)
+    return place[codes], tuple(known[code] for code in occurs)
 
 
 def codes_like(Z: NDArray[np.object_], levels: Sequence[Sequence]) -> NDArray[np.int32]:
@@ -69,6 +84,15 @@ def codes_like(Z: NDArray[np.object_], levels: Sequence[Sequence]) -> NDArray[np
     if Z.ndim != 2 or Z.shape[1] != len(levels):
         raise ValueError(f"Z must be items x {len(levels)} judges, as in construction; it is {Z.shape}.")
     return np.stack([encode_as(Z[:, column], known) for column, known in enumerate(levels)], axis=1)
+
+
+def one_hot(codes: NDArray[np.int32], sizes: Sequence[int]) -> NDArray[np.float64]:
+    """Columns of 0 and 1, `sizes[j]` for judge j, shape (n, sum of sizes); a row of zeros for code -1."""
+    wide = np.zeros((len(codes), sum(sizes)))
+    column = codes + np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int)
+    row, judge = np.nonzero(codes >= 0)
+    wide[row, column[row, judge]] = 1.0
+    return wide
 
 
 def own_tables(codes: NDArray[np.int32], y: NDArray[np.float64], width: int) -> NDArray[np.float64]:

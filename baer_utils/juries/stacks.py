@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from baer_utils.juries.outputs import Outputs
+from baer_utils.juries.outputs import codes_like, construction, one_hot
 
 PENALTIES = (1000.0, 100.0, 10.0, 1.0, 0.1)  # L2, on unscaled one-hot entries, intercept free; the largest wins ties
 
@@ -51,27 +51,27 @@ class _Stack:
 
     def fit(self, fit, validation, *, costs=None, seed=0):
         """Choose the variant and the penalty on validation risk; ties go to the plain variant and the larger penalty."""
-        outputs = Outputs(fit.Z)
-        hot, held_out = outputs.one_hot(fit.Z), outputs.one_hot(validation.Z)
+        parts = construction(fit, validation)
+        self.levels_, self.sizes_ = parts.levels, parts.sizes
+        owner = np.repeat(np.arange(len(parts.sizes)), parts.sizes)
+        hot, held_out = one_hot(parts.fit_codes, parts.sizes), one_hot(parts.validation_codes, parts.sizes)
         tried = []
         for pairs in (False, True):
-            design = Design(hot, outputs.owner, pairs=pairs)
+            design = Design(hot, owner, pairs=pairs)
             inside, outside = design.coordinates(hot), design.coordinates(held_out)
             for penalty in PENALTIES:
-                guess = self._predict(self._train(inside, fit.y, penalty), outside)
-                tried.append((round(float(np.mean((guess - validation.y) ** 2)), 12), pairs, -penalty))
+                guess = self._predict(self._train(inside, parts.fit_y, penalty), outside)
+                tried.append((round(float(np.mean((guess - parts.validation_y) ** 2)), 12), pairs, -penalty))
         self.validation_risk_, self.pairs_, negative = min(tried)
         self.penalty_ = -negative
-        Z, y = np.vstack([fit.Z, validation.Z]), np.concatenate([fit.y, validation.y])
-        self.outputs_ = Outputs(Z)
-        hot = self.outputs_.one_hot(Z)
-        self.design_ = Design(hot, self.outputs_.owner, pairs=self.pairs_)
-        self.model_ = self._train(self.design_.coordinates(hot), y, self.penalty_)
+        both = np.vstack([hot, held_out])
+        self.design_ = Design(both, owner, pairs=self.pairs_)
+        self.model_ = self._train(self.design_.coordinates(both), parts.y, self.penalty_)
         return self
 
     def predict(self, Z, slices=None):
         """Probabilities clipped to [0, 1], and that every judge was called; an unseen output is an all-zero row."""
-        inside = self.design_.coordinates(self.outputs_.one_hot(Z))
+        inside = self.design_.coordinates(one_hot(codes_like(Z, self.levels_), self.sizes_))
         return self._predict(self.model_, inside), np.ones(Z.shape, dtype=bool)
 
 
