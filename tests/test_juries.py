@@ -291,9 +291,10 @@ def test_a_cascade_stops_at_the_first_certain_prefix_and_reads_cell_means(seed, 
     np.testing.assert_allclose(variance, mean * (1 - mean), atol=1e-9)  # binary labels
     for row, stop in enumerate(stopping_place(variance, threshold)):
         certain = np.abs(mean[row] - 0.5) >= np.sqrt(max(0.25 - threshold, 0)) - 1e-9
-        assert stop == (np.flatnonzero(certain)[0] if certain.any() else 3) or np.isclose(
-            variance[row], threshold, atol=1e-9
-        ).any()
+        assert (
+            stop == (np.flatnonzero(certain)[0] if certain.any() else 3)
+            or np.isclose(variance[row], threshold, atol=1e-9).any()
+        )
     assert len(parts.fit)
 
 
@@ -347,16 +348,15 @@ def test_trust_or_escalate_keeps_its_promise_and_counts_abstentions():
         assert (~answered).sum() == policy.abstained_
         if answered.any():
             failures.append(((guess >= 0.5) != parts.test.y)[answered].mean() > 0.2 + 0.05)
-        first = parts.fit.judges.index(policy.order_[0])
-        assert called[:, first].all()
+        assert called[:, [parts.fit.judges.index(name) for name in policy.order_[:1]]].all()
     assert np.mean(failures) <= 0.2
     with pytest.raises(ValueError, match="strictly between"):
         juries.TrustOrEscalate(alpha=0)
 
 
-def test_costs_must_name_every_judge_and_be_finite():
+def test_costs_must_name_every_judge():
     parts = split_audit(made_audit(), 0)
-    with pytest.raises(ValueError, match="every judge must have a finite cost"):
+    with pytest.raises(ValueError, match="costs must give every judge a cost"):
         juries.FrugalCascade().fit(parts.fit, parts.validation, costs={"judge0": 1.0})
 
 

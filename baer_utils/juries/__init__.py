@@ -5,11 +5,12 @@ All speak the interface of the role policy: `fit(fit, validation, *, costs, seed
 """
 
 from baer_utils.juries.bench import standard_policies
-from baer_utils.juries.cascades import FrugalCascade, TwoJudgeThreshold
+from baer_utils.juries.cascades import FrugalCascade
 from baer_utils.juries.chosen import CorrelationDiverse, FixedPanel, FlatAll, QualityDiverse, SingleBest, TopK
 from baer_utils.juries.escalation import TrustOrEscalate, certified_threshold
 from baer_utils.juries.jurors import DawidSkene, ReliabilityJury
 from baer_utils.juries.rates import RateProduct
+from baer_utils.juries.routed import TwoJudgeThreshold
 from baer_utils.juries.stacks import LogisticStack, RidgeStack
 
 __all__ = [

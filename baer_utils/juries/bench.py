@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from baer_utils.juries.cascades import FrugalCascade, TwoJudgeThreshold
+from baer_utils.juries.cascades import FrugalCascade
 from baer_utils.juries.chosen import CorrelationDiverse, FlatAll, QualityDiverse, SingleBest, TopK
 from baer_utils.juries.escalation import TrustOrEscalate
 from baer_utils.juries.jurors import DawidSkene, ReliabilityJury
+from baer_utils.juries.routed import TwoJudgeThreshold
 from baer_utils.juries.stacks import LogisticStack, RidgeStack
 from baer_utils.panels import RolePolicy
 
@@ -28,7 +29,7 @@ def standard_policies(**settings) -> dict[str, object]:
         the rest of `FULL_CALL`, frugal_cascade, two_judges, trust_or_escalate.
     """
     lam = settings.get("lam", 0.0)
-    unrouted = {**settings, "tau_slice": float("inf")}
+    unrouted = {**settings, "slices": ()}
     return {
         "role": RolePolicy(**settings),
         "stopped": RolePolicy(**unrouted),
@@ -43,6 +44,6 @@ def standard_policies(**settings) -> dict[str, object]:
         "dawid_skene": DawidSkene(),
         "one_coin": DawidSkene(one_coin=True),
         "frugal_cascade": FrugalCascade(lam=lam),
-        "two_judges": TwoJudgeThreshold(lam=lam),
+        "two_judges": TwoJudgeThreshold(lam=lam, route_key=settings.get("route_key")),
         "trust_or_escalate": TrustOrEscalate(),
     }

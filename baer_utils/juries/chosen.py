@@ -20,7 +20,7 @@ from baer_utils.juries.outputs import (
     own_tables,
     standalone_risk,
 )
-from baer_utils.panels import RolePolicy
+from baer_utils.panels import GLOBAL, RolePolicy
 
 
 class FixedPanel:
@@ -30,6 +30,21 @@ class FixedPanel:
     ----------
     panel_ : names of the judges, in the order they were chosen. calibrator_ : their table on fit + validation.
     """
+
+    @property
+    def calls(self) -> frozenset[tuple[str, str]]:
+        """(scope, judge) of every call, as in a `CallPolicy`; the scope is all items."""
+        return frozenset((GLOBAL, judge) for judge in self.panel_)
+
+    @property
+    def tables(self) -> dict[str, PatternCalibrator]:
+        """The table of the panel, under the scope of all items."""
+        return {GLOBAL: self.calibrator_}
+
+    @property
+    def fallback_rate_(self) -> float:
+        """Share of the items of the last `predict` whose pattern the table does not hold."""
+        return self.calibrator_.fallback_rate_
 
     def fit(self, fit: Audit, validation: Audit, *, costs=None, seed: int = 0) -> FixedPanel:
         """Choose on fit and validation, then count the chosen panel's cells on both together."""

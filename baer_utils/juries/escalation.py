@@ -51,9 +51,10 @@ class TrustOrEscalate:
 
     Attributes
     ----------
-    order_ : names by cost, then validation risk, then name. thresholds_ : their certified confidences, infinite where
-        none was. abstained_ : items of the last `predict` that nobody answered: they are predicted as the label mean
-        of the construction rows, so that their risk counts.
+    order_ : names of the judges that are asked, by cost, then validation risk, then name. thresholds_ : their certified
+        confidences. A judge without one could never answer and is never asked.
+    abstained_ : items of the last `predict` that nobody answered: they are predicted as the label mean of the
+        construction rows, so that their risk counts.
 
     Notes
     -----
@@ -74,8 +75,7 @@ class TrustOrEscalate:
         parts = construction(fit, validation)
         cost = cost_vector(costs, parts.judges)
         quality = by_quality(standalone_risk(parts), parts.judges)
-        self.places_ = sorted(quality, key=lambda place: cost[place])  # stable: equal costs stay in order of quality
-        self.order_ = tuple(parts.judges[place] for place in self.places_)
+        order = sorted(quality, key=lambda place: cost[place])  # stable: equal costs stay in order of quality
         self.levels_, self.mean_ = parts.levels, float(parts.y.mean())
         self.tables_ = own_tables(parts.fit_codes, parts.fit_y, parts.width)
         self.seen_ = np.stack([(parts.fit_codes == code).any(axis=0) for code in range(-1, parts.width)], axis=1)
@@ -83,28 +83,31 @@ class TrustOrEscalate:
         first = np.unique(validation.coding.group, return_index=True)[1]
         guess, confidence = self._read(parts.validation_codes[first])
         wrong = (guess >= 0.5) != (parts.validation_y[first] >= 0.5)[:, None]
-        self.thresholds_ = np.array(
-            [
-                certified_threshold(confidence[:, j], wrong[:, j], alpha=self.alpha, delta=self.delta)
-                for j in range(len(self.places_))
-            ]
-        )
+        known = np.isfinite(confidence)
+        found = [
+            certified_threshold(confidence[rows, j], wrong[rows, j], alpha=self.alpha, delta=self.delta)
+            for j, rows in enumerate(known.T)
+        ]
+        self.places_ = [place for place in order if np.isfinite(found[place])]
+        self.order_ = tuple(parts.judges[place] for place in self.places_)
+        self.thresholds_ = np.array([found[place] for place in self.places_])
         return self
 
     def predict(self, Z: NDArray[np.object_], slices=None) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """What the answering judge's table says, and every judge asked until then."""
-        guess, confidence = self._read(codes_like(Z, self.levels_))
+        guess, confidence = (part[:, self.places_] for part in self._read(codes_like(Z, self.levels_)))
         trusted = confidence >= self.thresholds_
         answered = trusted.any(axis=1)
-        stop = np.where(answered, trusted.argmax(axis=1), len(self.places_) - 1)
         self.abstained_ = int((~answered).sum())
+        earlier = np.cumsum(trusted, axis=1) - trusted  # judges that already answered
         called = np.zeros(np.shape(Z), dtype=bool)
-        called[:, self.places_] = np.arange(len(self.places_)) <= stop[:, None]
-        return np.where(answered, guess[np.arange(len(stop)), stop], self.mean_), called
+        called[:, self.places_] = earlier == 0
+        answer = (guess * (trusted & (earlier == 0))).sum(axis=1)
+        return np.where(answered, answer, self.mean_), called
 
     def _read(self, codes: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Probability and confidence by every judge's own table, judges in calling order."""
+        """Probability and confidence by every judge's own table, (n, judges) each."""
         guess = own_predictions(codes, self.tables_)
         confidence = np.maximum(guess, 1 - guess).round(12)
         confidence[~self.seen_[np.arange(codes.shape[1]), codes + 1]] = -np.inf
-        return guess[:, self.places_], confidence[:, self.places_]
+        return guess, confidence

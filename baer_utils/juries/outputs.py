@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baer_utils.calibrators import Audit, Coding, encode_as, recode
+from baer_utils.panels import call_costs
 
 
 class Construction(NamedTuple):
@@ -66,7 +67,7 @@ def construction(fit: Audit, validation: Audit) -> Construction:
 
 
 def _both(first: Coding, second: Coding, judge: int) -> tuple[NDArray[np.int32], tuple]:
-    """Codes of one judge on all construction rows, and the symbols that occur there; an audit's coding may know more."""
+    """Codes of one judge on all construction rows, and the symbols that occur there: an audit may know more of them."""
     known = first.levels[judge]
     if known != second.levels[judge]:
         known = (*known, *(symbol for symbol in second.levels[judge] if symbol not in known))
@@ -123,16 +124,6 @@ def by_quality(risk: NDArray[np.float64], judges: Sequence[str]) -> list[int]:
 
 
 def cost_vector(costs: Mapping[str, float] | None, judges: Sequence[str]) -> NDArray[np.float64]:
-    """Cost of a call of each judge, shape (judges,); 1 each where no costs are named.
-
-    Raises
-    ------
-    ValueError
-        for a judge without a cost, or a cost that is negative or not finite.
-    """
-    values = np.array([1.0 if costs is None else costs.get(judge, np.nan) for judge in judges], dtype=float)
-    wrong = ~(np.isfinite(values) & (values >= 0))
-    if wrong.any():
-        judge = judges[int(np.flatnonzero(wrong)[0])]
-        raise ValueError(f"every judge must have a finite cost of at least 0; {judge} has {values[wrong][0]}.")
-    return values
+    """Cost of a call of each judge, shape (judges,); checked, and 1 each where no costs are named (`call_costs`)."""
+    prices = call_costs(tuple(judges), costs)
+    return np.array([prices[judge] for judge in judges])

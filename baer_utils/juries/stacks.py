@@ -50,7 +50,7 @@ class _Stack:
     """Penalty and variant by validation risk, then a refit on fit and validation together."""
 
     def fit(self, fit, validation, *, costs=None, seed=0):
-        """Choose the variant and the penalty on validation risk; ties go to the plain variant and the larger penalty."""
+        """Choose variant and penalty on validation risk; ties go to the plain variant and the larger penalty."""
         parts = construction(fit, validation)
         self.levels_, self.sizes_ = parts.levels, parts.sizes
         owner = np.repeat(np.arange(len(parts.sizes)), parts.sizes)

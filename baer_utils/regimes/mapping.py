@@ -21,7 +21,7 @@ RULES = {
     FULL: "the best full-call policy has a risk below the single best judge's and below the role policy's",
     KEEP: "neither the stopped panel, routed or not, nor the best full-call policy beats the single best judge",
     ROUTE: "the role policy has a risk below the single best judge's and below that of its own unrouted half",
-    STOP: "the stopped panel, routed or not, has a risk below the single best judge's; its routes do not lower it further",
+    STOP: "the stopped panel, routed or not, has a risk below the single best judge's; routes do not lower it further",
 }
 
 

@@ -33,7 +33,7 @@ def pair_addition(
 
     Returns
     -------
-    frame with one row per scope: scope, panel, pairs (tried), missed (that clear), best_pair, gain (in validation risk),
+    frame with one row per scope: scope, panel, pairs (tried), missed (that clear), best_pair, gain (validation risk),
     threshold. A slice with too few rows to be routed is left out. Where fewer than two judges are left: no pair, NaN.
     """
     check_audits(fit, validation)

@@ -1,18 +1,21 @@
 """Settings: an audit with what a reader must know before comparing policies on it, and the table of comparisons.
 
-A setting says why it is worth looking at and where its routes come from. Everything here describes the data; no plan
-is built.
+A setting says why it is worth looking at and where its routes come from. What describes the data comes first; the one
+function that fits policies measures all of them on all settings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
-from baer_utils.calibrators import Audit
+from baer_utils.calibrators import Audit, Split
+from baer_utils.juries import standard_policies
+from baer_utils.juries.outputs import own_predictions, own_tables
+from baer_utils.panels import evaluate
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +28,7 @@ class Setting:
     why : why it stresses the allocation. signal : what the slices are made of. deployable : whether that signal is
         there before any label is (a human label is not; it may be audited, not routed on).
     costs : cost of a call of each judge, 1 each by default. policy : settings of the role policy.
+    prepare : applied to every split before anything is fitted, for example binning of scores on fit quantiles.
     """
 
     audit: Audit
@@ -33,6 +37,7 @@ class Setting:
     deployable: bool = True
     costs: Mapping[str, float] | None = None
     policy: Mapping[str, object] = field(default_factory=dict)
+    prepare: Callable[[Split], Split] | None = None
 
 
 def experimental_matrix(settings: Mapping[str, Setting]) -> pd.DataFrame:
@@ -93,6 +98,45 @@ def complete_cases(settings: Mapping[str, Setting]) -> pd.DataFrame:
     frame indexed by setting: rows, judges, complete, dropped, main_source, main_missing.
     """
     return _frame({name: setting.audit.complete()[1]._asdict() for name, setting in settings.items()})
+
+
+def measure_settings(settings: Mapping[str, Setting], *, seeds: Iterable[int] = range(10)) -> pd.DataFrame:
+    """All policies on all settings: the long table that every comparison, the frontier and the regime map read.
+
+    Returns
+    -------
+    frame of `evaluate` with the column setting; `standard_policies` with each setting's own policy settings and costs.
+    """
+    tables, seeds = [], list(seeds)
+    for name, setting in settings.items():
+        policies = standard_policies(**setting.policy)
+        table = evaluate(setting.audit, policies, costs=setting.costs, seeds=seeds, prepare=setting.prepare)
+        tables.append(table.assign(setting=name))
+    return pd.concat(tables, ignore_index=True)
+
+
+def shared_errors(settings: Mapping[str, Setting]) -> pd.DataFrame:
+    """How often judges conflict and how often they are wrong together, which no choice among them can repair.
+
+    Each judge answers by its own table, the mean label of its symbol over the complete items (BAER Figure 1 asks the
+    same of experts). A label above one half counts as 1.
+
+    Returns
+    -------
+    frame indexed by setting, shares of items that add up to 1: agree_right, conflict, shared_error.
+    """
+    rows = {}
+    for name, setting in settings.items():
+        audit = setting.audit.complete()[0]
+        codes = audit.coding.codes
+        guess = own_predictions(codes, own_tables(codes, audit.y, max(map(len, audit.coding.levels))))
+        right = ((guess >= 0.5) == (audit.y >= 0.5)[:, None]).mean(axis=1)
+        rows[name] = {
+            "agree_right": float((right == 1).mean()),
+            "conflict": float(((right > 0) & (right < 1)).mean()),
+            "shared_error": float((right == 0).mean()),
+        }
+    return _frame(rows)
 
 
 def repeated_judges(audit: Audit) -> dict[str, str]:
