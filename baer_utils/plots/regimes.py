@@ -122,14 +122,14 @@ def regime_chart(regimes: pd.DataFrame) -> BookFigure:
 
     Parameters
     ----------
-    regimes : what `regimes.regime_map` returns: indexed by setting; action, role_calls, and stop_gain, role_gain and
-        full_single_gain with their low and high.
+    regimes : what `regimes.regime_map` returns: indexed by setting; action, lam, and stop_gain, role_gain and full_gain
+        with their low and high: gains in risk less lam for every unit of cost.
     """
     figure, (ax,) = new_figure(1.4 + 0.62 * len(regimes))
     looks = {
         "stop_gain": (-0.22, *POLICIES["stopped"], "stopped panel, nobody routed"),
         "role_gain": (0.0, *POLICIES["role"], "role policy"),
-        "full_single_gain": (0.22, *POLICIES["ridge_stack"], "best full-call policy"),
+        "full_gain": (0.22, *POLICIES["ridge_stack"], "best full-call policy"),
     }
     for gain, (shift, colour, mark, text) in looks.items():
         places = np.arange(len(regimes)) + shift
@@ -139,7 +139,8 @@ def regime_chart(regimes: pd.DataFrame) -> BookFigure:
     reference(ax, x=0, text="single best judge")
     names = [f"{name}\n{row['action']}" for name, row in regimes.iterrows()]
     row_names(ax, names)
-    decorate(ax, "risk gained over the single best judge", "")
+    lam = regimes["lam"].iloc[0] if len(regimes) else 0
+    decorate(ax, f"risk gained over the single best judge, less {lam:g} per unit of cost", "")
     legend_below(figure, ax, columns=2)
     return figure
 

@@ -28,7 +28,6 @@ from baer_utils.regimes.stress import (
     copy_stress,
     price_sensitivity,
     threshold_sensitivity,
-    usual_best,
     variant_stress,
     with_copies,
 )
@@ -38,6 +37,6 @@ __all__ = [
     "complete_cases", "copy_stress", "endpoints", "experimental_matrix", "fitted_plans", "frequency_audit",
     "interval_table", "judge_pool", "measure_settings", "pair_addition", "paired_difference", "pattern_sparsity",
     "price_sensitivity", "proxy_routing", "regime_map", "repeated_judges", "shared_errors", "side_by_side",
-    "slice_mix_shift", "slice_outcomes", "sliced_by_judge", "split_interval", "threshold_sensitivity", "usual_best",
+    "slice_mix_shift", "slice_outcomes", "sliced_by_judge", "split_interval", "threshold_sensitivity",
     "variant_stress", "with_copies",
 ]  # fmt: skip

@@ -1,8 +1,8 @@
 """The regime map: which action a setting supports, by rules that are written down, with the evidence beside them.
 
-Reads measured risks and costs of finished policies, split by split, and nothing else. A difference counts where the
-interval of the paired differences over splits excludes zero; `firm` says whether it still does so in the wider interval
-that remembers that splits overlap.
+Reads measured risks and costs of finished policies, split by split, and nothing else. Policies are compared by their
+net risk, risk + lam * cost. A difference counts where the interval of the paired differences over splits excludes zero;
+`firm` says whether it still does so in the wider interval that remembers that splits overlap.
 """
 
 from __future__ import annotations
@@ -18,36 +18,44 @@ KEEP, FULL, ROUTE, STOP, DROP = (
     "keep the single judge", "pay for the full panel", "route specialists", "stop early", "drop copies",
 )  # fmt: skip
 RULES = {
-    FULL: "the best full-call policy has a risk below the single best judge's and below the role policy's",
-    KEEP: "neither the stopped panel, routed or not, nor the best full-call policy beats the single best judge",
-    ROUTE: "the role policy has a risk below the single best judge's and below that of its own unrouted half",
-    STOP: "the stopped panel, routed or not, has a risk below the single best judge's; routes do not lower it further",
+    FULL: "the best full-call policy has a net risk below the single best judge's and below the role policy's",
+    KEEP: "neither the stopped panel, routed or not, nor the best full-call policy is below the single best judge",
+    ROUTE: "the role policy has a net risk below the single best judge's and below that of its own unrouted half",
+    STOP: "the stopped panel, routed or not, is below the single best judge; its routes do not lower it further",
 }
+GAINS = {  # (what is worse if the gain is positive, what is better)
+    "role_gain": ("single", "role"),
+    "stop_gain": ("single", "stopped"),
+    "full_gain": ("single", "full"),
+    "route_gain": ("stopped", "role"),
+    "full_over_role": ("role", "full"),
+}
+BOUNDS = ("low", "high", "wide_low", "wide_high")
 
 
-def regime_map(table: pd.DataFrame, *, copies: Mapping[str, int] | None = None) -> pd.DataFrame:
+def regime_map(table: pd.DataFrame, *, copies: Mapping[str, int] | None = None, lam: float = 0.002) -> pd.DataFrame:
     """The action that each setting supports, the rule that says so, and its evidence (Panels Table 6).
 
     Parameters
     ----------
-    table : a row per setting, policy and split: columns setting, policy, seed, risk, cost, calls. Policies must include
+    table : a row per setting, policy and split: columns setting, policy, seed, risk, cost. Policies must include
         single_best, role, stopped (the role policy that routes nobody) and at least one full-call policy.
     copies : number of judges of a setting that repeat another one (`repeated_judges`), where known.
+    lam : what a unit of cost must gain in risk. The default is the middle of the paper's sweep (its Table 18); at 0
+        seventeen calls for a hundredth of risk are worth buying.
 
     Returns
     -------
-    frame indexed by setting: action, rule, evidence (a sentence), firm, also (drop copies, where judges repeat), and
-    the numbers: risk of single, stopped, role and full; calls of role; cost of role and full; full_policy; and with
-    their bounds role_gain (single minus role), stop_gain (single minus stopped), route_gain (stopped minus role),
-    full_gain (role minus full) and full_single_gain (single minus full): a positive gain favours what it is named for.
+    frame indexed by setting: action, rule, evidence (a sentence), firm, also (drop copies, where judges repeat), lam;
+    full_policy; the risk and cost of single, stopped, role and full (`role_risk`, `role_cost`); and the `GAINS` in net
+    risk with their bounds (`role_gain`, `role_gain_low`, `role_gain_wide_low`): positive favours what comes second.
 
     Notes
     -----
-    `RULES` in their order, the first that holds; KEEP before routes and stops only says that nothing beats the single
-    judge. "Below" means that the paired interval excludes 0. The best full-call policy is picked by its mean risk on
-    the very splits it is compared on, which favours it; the rule then asks it to beat two others. To keep the single
-    judge is firm where the role policy is worse in the wider interval too. Judges that repeat another exactly (value 0
-    whatever the panel) can be dropped beside any action. The paper draws its map by hand and states no rule.
+    The first of `RULES` that holds. The best full-call policy is picked by its mean risk on the very splits it is
+    compared on, which favours it; the rule then asks it to beat two others. To keep the single judge is firm where the
+    role policy is worse in the wider interval too. Judges that repeat another exactly (value 0 whatever the panel) can
+    be dropped beside any action. The paper draws its map by hand and states no rule: these are ours.
 
     Raises
     ------
@@ -56,7 +64,7 @@ def regime_map(table: pd.DataFrame, *, copies: Mapping[str, int] | None = None) 
     """
     rows = {}
     for setting, part in table.groupby("setting", sort=False):
-        numbers = _compare(str(setting), part)
+        numbers = _compare(str(setting), part, lam)
         action, firm = _decide(numbers)
         repeats = (copies or {}).get(setting, 0)
         rows[setting] = {
@@ -65,13 +73,15 @@ def regime_map(table: pd.DataFrame, *, copies: Mapping[str, int] | None = None) 
             "evidence": _evidence(action, numbers),
             "firm": firm,
             "also": f"{DROP} ({repeats})" if repeats else "",
+            "lam": lam,
             **numbers,
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("setting")
 
 
-def _compare(setting: str, part: pd.DataFrame) -> dict:
-    means = part.groupby("policy")[["risk", "cost", "calls"]].mean()
+def _compare(setting: str, part: pd.DataFrame, lam: float) -> dict:
+    part = part.assign(net=part["risk"] + lam * part["cost"])
+    means = part.groupby("policy")[["risk", "cost"]].mean()
     full = [name for name in FULL_CALL if name in means.index]
     missing = [name for name in ("single_best", "role", "stopped") if name not in means.index]
     if missing or not full:
@@ -79,28 +89,15 @@ def _compare(setting: str, part: pd.DataFrame) -> dict:
             f"{setting}: a regime map compares single_best, role, stopped and one of {', '.join(FULL_CALL)}; "
             f"{', '.join(missing) or 'every full-call policy'} is missing. Measure `juries.standard_policies()`."
         )
-    best = means.loc[full, "risk"].idxmin()
-    numbers = {
-        "single": means.at["single_best", "risk"],
-        "stopped": means.at["stopped", "risk"],
-        "role": means.at["role", "risk"],
-        "full": means.at[best, "risk"],
-        "full_policy": best,
-        "role_calls": means.at["role", "calls"],
-        "role_cost": means.at["role", "cost"],
-        "full_cost": means.at[best, "cost"],
-    }
-    gains = {
-        "role_gain": ("single_best", "role"),
-        "route_gain": ("stopped", "role"),
-        "stop_gain": ("single_best", "stopped"),
-        "full_gain": ("role", best),
-        "full_single_gain": ("single_best", best),
-    }
-    for name, (first, second) in gains.items():
-        difference = paired_difference(part, first, second)
-        numbers[name] = difference["mean"]
-        numbers |= {f"{name}_{bound}": difference[bound] for bound in ("low", "high", "wide_low", "wide_high")}
+    best = str(means.loc[full, "risk"].idxmin())
+    names = {"single": "single_best", "stopped": "stopped", "role": "role", "full": best}
+    numbers: dict = {"full_policy": best}
+    for short, name in names.items():
+        numbers |= {f"{short}_risk": float(means.at[name, "risk"]), f"{short}_cost": float(means.at[name, "cost"])}
+    for gain, (worse, better) in GAINS.items():
+        difference = paired_difference(part, names[worse], names[better], "net")
+        numbers[gain] = difference["mean"]
+        numbers |= {f"{gain}_{bound}": difference[bound] for bound in BOUNDS}
     return numbers
 
 
@@ -110,8 +107,8 @@ def _decide(numbers: dict) -> tuple[str, bool]:
     def positive(bound: str, *gains: str) -> bool:
         return all(numbers[f"{gain}_{bound}"] > 0 for gain in gains)
 
-    if positive("low", "full_gain", "full_single_gain"):
-        return FULL, positive("wide_low", "full_gain", "full_single_gain")
+    if positive("low", "full_gain", "full_over_role"):
+        return FULL, positive("wide_low", "full_gain", "full_over_role")
     if not (positive("low", "role_gain") or positive("low", "stop_gain")):
         return KEEP, numbers["role_gain_wide_high"] < 0
     if positive("low", "role_gain", "route_gain"):
@@ -121,11 +118,9 @@ def _decide(numbers: dict) -> tuple[str, bool]:
 
 def _evidence(action: str, n: dict) -> str:
     """The numbers behind an action, as a sentence."""
-    single = f"single {n['single']:.3f}"
-    role = f"role {n['role']:.3f} at {n['role_calls']:.2f} calls"
-    full = f"{n['full_policy'].replace('_', ' ')} {n['full']:.3f} at cost {n['full_cost']:.2f}"
-    interval = "gain {0:+.3f} [{1:+.3f}, {2:+.3f}]"
-    which = {FULL: "full_gain", ROUTE: "route_gain", STOP: "stop_gain", KEEP: "role_gain"}[action]
-    gain = interval.format(n[which], n[f"{which}_low"], n[f"{which}_high"])
-    beside = f"unrouted {n['stopped']:.3f}; " if action in (ROUTE, STOP) else ""
-    return f"risk: {single}; {beside}{role}; {full}; {gain}"
+    labels = {"single": "single", "stopped": "unrouted", "role": "role", "full": n["full_policy"].replace("_", " ")}
+    risks = ", ".join(f"{text} {n[f'{key}_risk']:.3f} at {n[f'{key}_cost']:.2f}" for key, text in labels.items())
+    gain = {FULL: "full_over_role", ROUTE: "route_gain", STOP: "stop_gain", KEEP: "role_gain"}[action]
+    worse, better = (labels[key] for key in GAINS[gain])
+    interval = f"{n[gain]:+.3f} [{n[f'{gain}_low']:+.3f}, {n[f'{gain}_high']:+.3f}]"
+    return f"risk at cost: {risks}; net gain of {better} over {worse} {interval}"

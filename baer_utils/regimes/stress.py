@@ -7,13 +7,12 @@ tables of `comparing` then summarise it.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from baer_utils.calibrators import Audit, split_audit
+from baer_utils.calibrators import Audit, Split
 from baer_utils.juries import FlatAll, ReliabilityJury, SingleBest
 from baer_utils.panels import RolePolicy, call_costs, evaluate
 
@@ -28,12 +27,9 @@ def with_copies(audit: Audit, judge: str, copies: int) -> Audit:
     return Audit(Z, audit.y, (*audit.judges, *names), audit.slices, audit.groups)
 
 
-def usual_best(audit: Audit, seeds: Iterable[int] = SEEDS) -> str:
-    """The judge that is the single best one on most splits; ties by name."""
-    whole = audit.complete()[0]
-    splits = [split_audit(whole, seed) for seed in seeds]
-    picked = Counter(SingleBest().fit(split.fit, split.validation).panel_[0] for split in splits)
-    return min(picked, key=lambda judge: (-picked[judge], judge))
+def single_best(fit: Audit, validation: Audit) -> str:
+    """The judge that construction data call the single best one."""
+    return SingleBest().fit(fit, validation).panel_[0]
 
 
 def copy_stress(
@@ -49,7 +45,7 @@ def copy_stress(
 
     Parameters
     ----------
-    judge : the one that is copied; by default the single best on most splits. A copy costs what its original costs.
+    judge : the one that is copied; by default each split's own single best one. A copy costs what its original costs.
     settings : of `RolePolicy`.
 
     Returns
@@ -57,16 +53,18 @@ def copy_stress(
     frame of `evaluate` with setting: original or copied. A copy has conditional value 0 whatever the panel, so the role
     policy's risk, cost and plan are the same in both; the jury counts the judge once more per copy, and pays for it.
     """
-    seeds = list(seeds)
-    judge = usual_best(audit, seeds) if judge is None else judge
     prices = call_costs(audit.judges, costs)
-    copied = with_copies(audit, judge, copies)
-    prices |= {name: prices[judge] for name in copied.judges if name not in prices}
-    policies = {"role": RolePolicy(**settings), "reliability_jury": ReliabilityJury()}
+    prices |= {f"{name}#copy{number + 1}": prices[name] for name in audit.judges for number in range(copies)}
+
+    def copied(split: Split) -> Split:
+        best = single_best(split.fit, split.validation) if judge is None else judge
+        return Split(*(with_copies(part, best, copies) for part in split))
+
+    policies, seeds = {"role": RolePolicy(**settings), "reliability_jury": ReliabilityJury()}, list(seeds)
+    changes = {"original": None, "copied": copied}
     return _stack(
-        {name: evaluate(part, policies, costs=prices, seeds=seeds)
-         for name, part in (("original", audit), ("copied", copied))}
-    )  # fmt: skip
+        {name: evaluate(audit, policies, costs=prices, seeds=seeds, prepare=change) for name, change in changes.items()}
+    )
 
 
 def threshold_sensitivity(
