@@ -19,9 +19,9 @@ KEEP, FULL, ROUTE, STOP, DROP = (
 )  # fmt: skip
 RULES = {
     FULL: "the best full-call policy has a net risk below the single best judge's and below the role policy's",
+    ROUTE: "the role policy is below the single best judge, and its unrouted half is not, or is undercut by it too",
+    STOP: "the stopped panel is below the single best judge with nobody routed, and its routes do not lower it further",
     KEEP: "neither the stopped panel, routed or not, nor the best full-call policy is below the single best judge",
-    ROUTE: "the role policy has a net risk below the single best judge's and below that of its own unrouted half",
-    STOP: "the stopped panel, routed or not, is below the single best judge; its routes do not lower it further",
 }
 GAINS = {  # (what is worse if the gain is positive, what is better)
     "role_gain": ("single", "role"),
@@ -109,18 +109,18 @@ def _decide(numbers: dict) -> tuple[str, bool]:
 
     if positive("low", "full_gain", "full_over_role"):
         return FULL, positive("wide_low", "full_gain", "full_over_role")
-    if not (positive("low", "role_gain") or positive("low", "stop_gain")):
-        return KEEP, numbers["role_gain_wide_high"] < 0
-    if positive("low", "role_gain", "route_gain"):
-        return ROUTE, positive("wide_low", "role_gain", "route_gain")
-    return STOP, positive("wide_low", "role_gain") or positive("wide_low", "stop_gain")
+    if positive("low", "role_gain") and (positive("low", "route_gain") or not positive("low", "stop_gain")):
+        return ROUTE, positive("wide_low", "role_gain")
+    if positive("low", "stop_gain"):
+        return STOP, positive("wide_low", "stop_gain")
+    return KEEP, numbers["role_gain_wide_high"] < 0
 
 
 def _evidence(action: str, n: dict) -> str:
     """The numbers behind an action, as a sentence."""
     labels = {"single": "single", "stopped": "unrouted", "role": "role", "full": n["full_policy"].replace("_", " ")}
     risks = ", ".join(f"{text} {n[f'{key}_risk']:.3f} at {n[f'{key}_cost']:.2f}" for key, text in labels.items())
-    gain = {FULL: "full_over_role", ROUTE: "route_gain", STOP: "stop_gain", KEEP: "role_gain"}[action]
+    gain = {FULL: "full_over_role", ROUTE: "role_gain", STOP: "stop_gain", KEEP: "role_gain"}[action]
     worse, better = (labels[key] for key in GAINS[gain])
     interval = f"{n[gain]:+.3f} [{n[f'{gain}_low']:+.3f}, {n[f'{gain}_high']:+.3f}]"
     return f"risk at cost: {risks}; net gain of {better} over {worse} {interval}"
