@@ -5,13 +5,11 @@ Both end in the same product of label-conditional rates; they differ in where th
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from baer_utils.calibrators import Audit
+from baer_utils.juries.em import dawid_skene
 from baer_utils.juries.outputs import Construction, codes_like, construction
 from baer_utils.juries.rates import RateProduct
 
@@ -57,7 +55,7 @@ class DawidSkene:
 
     Attributes
     ----------
-    posterior_ : P(label = 1) of each construction item (fit first) before orientation, from crowd-kit.
+    posterior_ : P(label = 1) of each construction item (fit first) before orientation.
     flipped_ : whether the two classes were exchanged, as the validation labels prefer.
 
     Notes
@@ -78,7 +76,7 @@ class DawidSkene:
         self.levels_ = parts.levels
         votes = symbol_votes(parts.levels, parts.fit_codes, parts.fit_y, parts.width)
         cast = votes[np.arange(len(votes)), parts.codes]
-        self.posterior_ = _em(cast, self.one_coin)
+        self.posterior_ = dawid_skene(_sides(cast), one_coin=self.one_coin)
         leaning = votes[:, :-1]
         pseudo = np.stack([1.0 + (leaning < 0.5), 1.0 + (leaning > 0.5)], axis=2)
         self.rates_ = RateProduct(parts.codes, self.posterior_, pseudo * _own(parts))
@@ -121,22 +119,12 @@ def _own(parts: Construction) -> NDArray[np.bool_]:
 
 def _one_coin_evidence(votes, cast, posterior) -> NDArray[np.float64]:
     """Log-likelihood ratio of each symbol when a judge errs alike under both labels, (judges, width + 1)."""
-    side = np.sign(cast - 0.5)
-    agreed = ((side > 0) * posterior[:, None] + (side < 0) * (1 - posterior)[:, None]).sum(axis=0)
-    skill = (agreed + 2) / ((side != 0).sum(axis=0) + 3)
+    side = _sides(cast)
+    agreed = ((side == 1) * posterior[:, None] + (side == 0) * (1 - posterior)[:, None]).sum(axis=0)
+    skill = (agreed + 2) / ((side != 0.5).sum(axis=0) + 3)
     return np.sign(votes - 0.5) * np.log(skill / (1 - skill))[:, None]
 
 
-def _em(cast: NDArray[np.float64], one_coin: bool) -> NDArray[np.float64]:
-    """P(label = 1) of each item by crowd-kit's EM on the votes for either label; the prior where nobody voted."""
-    from crowdkit.aggregation import DawidSkene as FullModel  # imported here: it takes seconds and is rarely wanted
-    from crowdkit.aggregation import OneCoinDawidSkene
-
-    item, judge = np.nonzero(cast != 0.5)
-    if not len(item) or len({*(cast[item, judge] > 0.5)}) < 2:
-        return np.full(len(cast), float((cast > 0.5).any()) if len(item) else 0.5)
-    answers = pd.DataFrame({"task": item, "worker": judge, "label": (cast[item, judge] > 0.5).astype(int)})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # its pandas calls are older than the pinned pandas
-        model = (OneCoinDawidSkene if one_coin else FullModel)(n_iter=100, tol=1e-5).fit(answers)
-    return model.probas_[1].reindex(range(len(cast)), fill_value=float(model.priors_[1])).to_numpy()
+def _sides(cast: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Votes as 1, 0, or 1/2 for neither."""
+    return 0.5 + 0.5 * np.sign(cast - 0.5)
