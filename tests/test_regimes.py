@@ -95,6 +95,13 @@ def test_comparison_tables_are_means_and_paired_differences():
         regimes.paired_difference(table, "role", "ridge_stack")
 
 
+def test_the_frontier_marks_what_a_cheaper_policy_undercuts():
+    table = rows(single_best=0.2, role=[0.1, 0.2, 0.3], stopped=0.25, flat_all=0.3)
+    points = regimes.frontier_points(table).set_index("policy")
+    assert points["undercut"].to_dict() == {"single_best": False, "role": False, "stopped": True, "flat_all": True}
+    assert points.at["role", "high"] - 0.2 == pytest.approx(stats.t.ppf(0.975, 2) * 0.1 / np.sqrt(3))
+
+
 def test_settings_describe_their_audits():
     audit = made_audit(60, 3)
     Z = audit.Z.copy()

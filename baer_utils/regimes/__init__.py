@@ -6,6 +6,7 @@ Each function works on whatever audit it is given. The tables' numbers in the do
 from baer_utils.regimes.comparing import (
     against_role,
     endpoints,
+    frontier_points,
     interval_table,
     paired_difference,
     side_by_side,
@@ -35,8 +36,8 @@ from baer_utils.regimes.stress import (
 __all__ = [
     "DROP", "FULL", "KEEP", "ROUTE", "RULES", "STOP", "Route", "Setting", "against_role", "audit_size",
     "complete_cases", "copy_stress", "endpoints", "experimental_matrix", "fitted_plans", "frequency_audit",
-    "interval_table", "judge_pool", "measure_settings", "pair_addition", "paired_difference", "pattern_sparsity",
-    "price_sensitivity", "proxy_routing", "regime_map", "repeated_judges", "shared_errors", "side_by_side",
-    "slice_mix_shift", "slice_outcomes", "sliced_by_judge", "split_interval", "threshold_sensitivity",
-    "variant_stress", "with_copies",
+    "frontier_points", "interval_table", "judge_pool", "measure_settings", "pair_addition", "paired_difference",
+    "pattern_sparsity", "price_sensitivity", "proxy_routing", "regime_map", "repeated_judges", "shared_errors",
+    "side_by_side", "slice_mix_shift", "slice_outcomes", "sliced_by_judge", "split_interval",
+    "threshold_sensitivity", "variant_stress", "with_copies",
 ]  # fmt: skip

@@ -61,6 +61,27 @@ def interval_table(table: pd.DataFrame, metric: str = "risk") -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def frontier_points(table: pd.DataFrame) -> pd.DataFrame:
+    """Every policy's mean cost and its risk with the interval over splits: what the frontier draws (Panels Figure 2).
+
+    Parameters
+    ----------
+    table : the rows of one setting.
+
+    Returns
+    -------
+    frame with one row per policy: policy, cost, calls, risk, low, high, undercut: whether a policy that costs no more
+    has a lower mean risk.
+    """
+    means = table.groupby("policy", sort=False)[["cost", "calls", "risk"]].mean()
+    bounds = {name: split_interval(part["risk"]) for name, part in table.groupby("policy", sort=False)}
+    means["low"] = [bounds[name]["low"] for name in means.index]
+    means["high"] = [bounds[name]["high"] for name in means.index]
+    risk, cost = means["risk"].to_numpy(), means["cost"].to_numpy()
+    means["undercut"] = ((risk[None, :] < risk[:, None]) & (cost[None, :] <= cost[:, None])).any(axis=1)
+    return means.reset_index()
+
+
 def paired_difference(table: pd.DataFrame, first: str, second: str, metric: str = "risk") -> dict[str, float]:
     """`split_interval` of first minus second, split by split.
 
