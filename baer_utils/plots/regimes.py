@@ -71,8 +71,8 @@ def frontier(points: pd.DataFrame) -> BookFigure:
 
 
 def _side_by_side(cost: pd.Series) -> pd.Series:
-    """Costs, those within a hundredth of the range of each other moved apart by as much."""
-    step = 0.013 * max(float(cost.max() - cost.min()), 1e-9)
+    """Costs, those within a fiftieth of the range of each other moved apart by as much."""
+    step = 0.02 * max(float(cost.max() - cost.min()), 1e-9)
     same = (cost.sort_values().diff() > step).cumsum().reindex(cost.index)
     rank = cost.groupby(same).cumcount()
     return cost + step * (rank - (cost.groupby(same).transform("size") - 1) / 2)
@@ -112,7 +112,7 @@ def role_profiles(gains: pd.DataFrame, *, tau_global: float, tau_slice: float) -
     ax.plot([], [], color=INK, label="threshold everywhere")
     ax.plot([], [], color=INK, linestyle=(0, (2, 2)), label="threshold in a slice")
     ax.plot([], [], "s", color=INK, fillstyle="none", markersize=10, markeredgewidth=2, label="clears its threshold")
-    decorate(ax, "", "")
+    decorate(ax, "items on which the gain is measured", "")
     legend_below(figure, ax)
     return figure
 
