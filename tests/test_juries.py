@@ -131,6 +131,22 @@ def test_k_is_the_role_policys_calls_on_construction_rounded_half_up():
         juries.TopK(-1)
 
 
+@pytest.mark.parametrize(("first", "second", "k"), [(1, 2, 2), (1, 1, 1), (2, 3, 3), (0, 0, 0), (0, 1, 1)])
+def test_a_budget_of_a_half_is_rounded_up(first, second, k):
+    class Alternating:
+        """Calls `first` judges on even rows and `second` on odd ones."""
+
+        def fit(self, *parts, **rest):
+            return self
+
+        def predict(self, Z, slices):
+            wanted = np.where(np.arange(len(Z)) % 2 == 0, first, second)
+            return np.zeros(len(Z)), np.arange(Z.shape[1]) < wanted[:, None]
+
+    parts = split_audit(made_audit(160), 0)  # 40 fit and 40 validation items
+    assert len(juries.TopK(role=Alternating()).fit(parts.fit, parts.validation).panel_) == k
+
+
 def test_correlation_does_not_buy_a_copy_of_the_best_judge_and_quality_alone_does():
     audit = made_audit(400, 4)
     parts = split_audit(audit, 0)
@@ -370,6 +386,12 @@ def test_certified_thresholds_are_those_of_exact_binomial_tests(rows, alpha):
             break
         lowest = threshold
     assert juries.certified_threshold(confidence, wrong, alpha=alpha, delta=0.1) == lowest
+
+
+def test_certifying_ten_percent_takes_twenty_two_right_answers():
+    for n, threshold in ((21, np.inf), (22, 0.9)):  # .9 ** 22 < .1 < .9 ** 21
+        found = juries.certified_threshold(np.full(n, 0.9), np.zeros(n, dtype=bool), alpha=0.1, delta=0.1)
+        assert found == threshold
 
 
 def test_trust_or_escalate_keeps_its_promise_and_counts_abstentions():
