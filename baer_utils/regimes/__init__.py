@@ -1,10 +1,10 @@
 """The action that a setting supports: drop, add, route, stop, or pay; and every table that says why.
 
 Each function works on whatever audit it is given. Which one makes which table of the paper: 2 `experimental_matrix`,
-3 `side_by_side`, 4 `endpoints`, 5 `against_role`, 6 `regime_map`, 7 and 17 `frequency_audit`, 8 `threshold_sensitivity`,
-9 `copy_stress`, 10 `proxy_routing`, 11 `judge_pool`, 12 `complete_cases`, 13 `interval_table`, 14 `pattern_sparsity`,
-15 `audit_size`, 16 `slice_mix_shift`, 18 `price_sensitivity`, 19 `variant_stress`, 20 `pair_addition`; Figure 2
-`frontier_points`. Table 1 is `roles.role_table`, appendix I the stopping report of a plan.
+3 `side_by_side`, 4 `endpoints`, 5 `against_role`, 6 `regime_map`, 7 and 17 `frequency_audit`, 8
+`threshold_sensitivity`, 9 `copy_stress`, 10 `proxy_routing`, 11 `judge_pool`, 12 `complete_cases`, 13 `interval_table`,
+14 `pattern_sparsity`, 15 `audit_size`, 16 `slice_mix_shift`, 18 `price_sensitivity`, 19 `variant_stress`, 20
+`pair_addition`; Figure 2 `frontier_points`. Table 1 is `roles.role_table`, appendix I a plan's stopping report.
 """
 
 from baer_utils.regimes.comparing import (
