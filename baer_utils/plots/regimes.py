@@ -88,7 +88,7 @@ def role_profiles(gains: pd.DataFrame, *, tau_global: float, tau_slice: float) -
     tau_global, tau_slice : the thresholds of the first and of the other columns, drawn on the colour bar.
     """
     shown = 1000 * gains.to_numpy(dtype=float)
-    figure, (ax,) = new_figure(1.9 + 0.33 * len(gains), width=max(5.2, 2.8 + 0.75 * gains.shape[1]))
+    figure, (ax,) = new_figure(1.9 + 0.33 * len(gains), width=max(7.4, 2.8 + 0.75 * gains.shape[1]))
     reach = max(float(np.nanmax(np.abs(shown), initial=0.0)), 1500 * max(tau_global, tau_slice))
     picture = ax.imshow(shown, cmap="PuOr", norm=TwoSlopeNorm(0, -reach, reach), aspect="auto")
     for row, column in np.ndindex(shown.shape):
