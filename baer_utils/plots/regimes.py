@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
 
 from baer_utils.plots.look import (
     GREY,
@@ -71,11 +72,11 @@ def frontier(points: pd.DataFrame) -> BookFigure:
 
 
 def _side_by_side(cost: pd.Series) -> pd.Series:
-    """Costs, those within a fiftieth of the range of each other moved apart by as much."""
-    step = 0.02 * max(float(cost.max() - cost.min()), 1e-9)
-    same = (cost.sort_values().diff() > step).cumsum().reindex(cost.index)
+    """Costs, those within a hundredth of the range of each other moved two hundredths apart."""
+    range_ = max(float(cost.max() - cost.min()), 1e-9)
+    same = (cost.sort_values().diff() > 0.01 * range_).cumsum().reindex(cost.index)
     rank = cost.groupby(same).cumcount()
-    return cost + step * (rank - (cost.groupby(same).transform("size") - 1) / 2)
+    return cost + 0.02 * range_ * (rank - (cost.groupby(same).transform("size") - 1) / 2)
 
 
 def role_profiles(gains: pd.DataFrame, *, tau_global: float, tau_slice: float) -> BookFigure:
@@ -88,7 +89,7 @@ def role_profiles(gains: pd.DataFrame, *, tau_global: float, tau_slice: float) -
     tau_global, tau_slice : the thresholds of the first and of the other columns, drawn on the colour bar.
     """
     shown = 1000 * gains.to_numpy(dtype=float)
-    figure, (ax,) = new_figure(1.9 + 0.33 * len(gains), width=max(7.4, 2.8 + 0.75 * gains.shape[1]))
+    figure, (ax,) = new_figure(max(3.2, 1.9 + 0.33 * len(gains)), width=max(7.4, 2.8 + 0.75 * gains.shape[1]))
     reach = max(float(np.nanmax(np.abs(shown), initial=0.0)), 1500 * max(tau_global, tau_slice))
     picture = ax.imshow(shown, cmap="PuOr", norm=TwoSlopeNorm(0, -reach, reach), aspect="auto")
     for row, column in np.ndindex(shown.shape):
@@ -99,7 +100,9 @@ def role_profiles(gains: pd.DataFrame, *, tau_global: float, tau_slice: float) -
         dark = abs(value) > 0.6 * reach
         ax.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=8.5, color="white" if dark else INK)
         if value > 1000 * (tau_slice if column else tau_global):
-            ax.add_patch(Rectangle((column - 0.47, row - 0.44), 0.94, 0.88, fill=False, edgecolor=INK, linewidth=2))
+            frame = Rectangle((column - 0.47, row - 0.44), 0.94, 0.88, fill=False, edgecolor=INK, linewidth=2)
+            frame.set_path_effects([withStroke(linewidth=4.5, foreground="white")])
+            ax.add_patch(frame)
     ax.axvline(0.5, color="white", linewidth=4)
     ax.set_xticks(range(gains.shape[1]), [spoken(str(name)) for name in gains.columns], rotation=30, ha="right")
     row_names(ax, [str(name) for name in gains.index])
