@@ -86,6 +86,20 @@ METHODS = pd.DataFrame(
     [[0.4, 0.5, 0.6, 0.3, 0.4, 0.5], [0.4, 0.5, 0.6, np.nan, np.nan, np.nan]], ["stack", "direct"], RULES
 )
 
+POINTS = pd.DataFrame(
+    [("single_best", 1.0, 0.20, 0.18, 0.22), ("role", 2.3, 0.17, 0.16, 0.18), ("stopped", 2.3, 0.18, 0.17, 0.19),
+     ("flat_all", 5.0, 0.21, 0.20, 0.22), ("mine", 3.0, 0.19, 0.18, 0.20)],
+    columns=["policy", "cost", "risk", "low", "high"],
+)  # fmt: skip
+GAINS = pd.DataFrame([[0.02, np.nan, -0.01], [0.001, 0.006, 0.0]], ["first", "second"], ["broad", "easy", "hard"])
+REGIMES = pd.DataFrame(
+    {"action": ["stop early", "keep the single judge"], "lam": 0.002}
+    | {f"{gain}{end}": value for gain in ("stop_gain", "role_gain", "full_gain")
+       for end, value in (("_low", -0.01), ("", 0.01), ("_high", 0.03))},
+    index=["LLMBar", "JudgeBench"],
+)  # fmt: skip
+SHARES = pd.DataFrame({"conflict": [0.8, 0.1], "shared_error": [0.05, 0.0]}, ["LLMBar", "GSM8K"])
+
 FIGURES = {
     "swap_picture": lambda b: plots.swap_picture(b.L[0], -b.L[0][:, ::-1], EXPERTS),
     "status_bars": lambda b: plots.status_bars(b.runs),
@@ -118,6 +132,10 @@ FIGURES = {
     "reliability_diagram": lambda b: plots.reliability_diagram(
         reliability_curve(np.abs(b.phi[:, :2]) / 12, np.where(b.phi[:, :2] > 0, 1.0, np.nan))
     ),
+    "frontier": lambda b: plots.frontier(POINTS),
+    "role_profiles": lambda b: plots.role_profiles(GAINS, tau_global=0.005, tau_slice=0.01),
+    "regime_chart": lambda b: plots.regime_chart(REGIMES),
+    "conflict_against_shared_error": lambda b: plots.conflict_against_shared_error(SHARES),
     "letters_exchanged": lambda b: plots.letters_exchanged(b.evidence.z[:, 0], -b.evidence.z[:, 0]),
     "screening_margins": lambda b: plots.screening_margins(SCREENED),
 }
@@ -206,6 +224,20 @@ def test_the_region_marked_as_flipping_is_where_verdicts_flip(bank):
     evidence = bank.evidence
     above = evidence.delta[:, 0] > 2 * np.abs(evidence.p[:, 0] - 0.5) + 1e-12
     assert (above == flips).all() and flips.any() and not flips.all()
+
+
+def test_every_policy_has_a_look_of_its_own():
+    from baer_utils.juries import standard_policies
+    from baer_utils.plots.regimes import POLICIES
+
+    assert set(POLICIES) == set(standard_policies()) and len(set(POLICIES.values())) == len(POLICIES)
+
+
+def test_the_heat_map_frames_what_clears_its_threshold():
+    frames = plots.role_profiles(GAINS, tau_global=0.005, tau_slice=0.006).axes[0].patches
+    assert [(round(frame.get_x() + 0.47), round(frame.get_y() + 0.44)) for frame in frames] == [
+        (0, 0)
+    ]  # 6 is not above 6
 
 
 def test_a_caption_keeps_number_and_claim():

@@ -1,0 +1,126 @@
+"""The regime map: which action a setting supports, by rules that are written down, with the evidence beside them.
+
+Reads measured risks and costs of finished policies, split by split, and nothing else. Policies are compared by their
+net risk, risk + lam * cost. A difference counts where the interval of the paired differences over splits excludes zero;
+`firm` says whether it still does so in the wider interval that remembers that splits overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from baer_utils.juries.bench import FULL_CALL
+from baer_utils.regimes.comparing import paired_difference
+
+KEEP, FULL, ROUTE, STOP, DROP = (
+    "keep the single judge", "pay for the full panel", "route specialists", "stop early", "drop copies",
+)  # fmt: skip
+RULES = {
+    FULL: "the best full-call policy has a net risk below the single best judge's and below the role policy's",
+    ROUTE: "the role policy is below the single best judge, and its unrouted half is not, or is undercut by it too",
+    STOP: "the stopped panel is below the single best judge with nobody routed, and its routes do not lower it further",
+    KEEP: "neither the stopped panel, routed or not, nor the best full-call policy is below the single best judge",
+}
+GAINS = {  # (what is worse if the gain is positive, what is better)
+    "role_gain": ("single", "role"),
+    "stop_gain": ("single", "stopped"),
+    "full_gain": ("single", "full"),
+    "route_gain": ("stopped", "role"),
+    "full_over_role": ("role", "full"),
+}
+BOUNDS = ("low", "high", "wide_low", "wide_high")
+
+
+def regime_map(table: pd.DataFrame, *, copies: Mapping[str, int] | None = None, lam: float = 0.002) -> pd.DataFrame:
+    """The action that each setting supports, the rule that says so, and its evidence (Panels Table 6).
+
+    Parameters
+    ----------
+    table : a row per setting, policy and split: columns setting, policy, seed, risk, cost. Policies must include
+        single_best, role, stopped (the role policy that routes nobody) and at least one full-call policy.
+    copies : number of judges of a setting that repeat another one (`repeated_judges`), where known.
+    lam : what a unit of cost must gain in risk. The default is the middle of the paper's sweep (its Table 18); at 0
+        seventeen calls for a hundredth of risk are worth buying.
+
+    Returns
+    -------
+    frame indexed by setting: action, rule, evidence (a sentence), firm, also (drop copies, where judges repeat), lam;
+    full_policy; the risk and cost of single, stopped, role and full (`role_risk`, `role_cost`); and the `GAINS` in net
+    risk with their bounds (`role_gain`, `role_gain_low`, `role_gain_wide_low`): positive favours what comes second.
+
+    Notes
+    -----
+    The first of `RULES` that holds. The best full-call policy is picked by its mean risk on the very splits it is
+    compared on, which favours it; the rule then asks it to beat two others. To keep the single judge is firm where the
+    role policy is worse in the wider interval too. Judges that repeat another exactly (value 0 whatever the panel) can
+    be dropped beside any action. The paper draws its map by hand and states no rule: these are ours.
+
+    Raises
+    ------
+    ValueError
+        where a policy that the rules compare is missing.
+    """
+    rows = {}
+    for setting, part in table.groupby("setting", sort=False):
+        numbers = _compare(str(setting), part, lam)
+        action, firm = _decide(numbers)
+        repeats = (copies or {}).get(setting, 0)
+        rows[setting] = {
+            "action": action,
+            "rule": RULES[action],
+            "evidence": _evidence(action, numbers),
+            "firm": firm,
+            "also": f"{DROP} ({repeats})" if repeats else "",
+            "lam": lam,
+            **numbers,
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("setting")
+
+
+def _compare(setting: str, part: pd.DataFrame, lam: float) -> dict:
+    part = part.assign(net=part["risk"] + lam * part["cost"])
+    means = part.groupby("policy")[["risk", "cost"]].mean()
+    full = [name for name in FULL_CALL if name in means.index]
+    missing = [name for name in ("single_best", "role", "stopped") if name not in means.index]
+    if missing or not full:
+        raise ValueError(
+            f"{setting}: a regime map compares single_best, role, stopped and one of {', '.join(FULL_CALL)}; "
+            f"{', '.join(missing) or 'every full-call policy'} is missing. Measure `juries.standard_policies()`."
+        )
+    best = str(means.loc[full, "risk"].idxmin())
+    names = {"single": "single_best", "stopped": "stopped", "role": "role", "full": best}
+    numbers: dict = {"full_policy": best}
+    for short, name in names.items():
+        numbers |= {f"{short}_risk": float(means.at[name, "risk"]), f"{short}_cost": float(means.at[name, "cost"])}
+    for gain, (worse, better) in GAINS.items():
+        difference = paired_difference(part, names[worse], names[better], "net")
+        numbers[gain] = difference["mean"]
+        numbers |= {f"{gain}_{bound}": difference[bound] for bound in BOUNDS}
+    return numbers
+
+
+def _decide(numbers: dict) -> tuple[str, bool]:
+    """The first rule that holds, and whether its differences survive the wider interval."""
+
+    def positive(bound: str, *gains: str) -> bool:
+        return all(numbers[f"{gain}_{bound}"] > 0 for gain in gains)
+
+    if positive("low", "full_gain", "full_over_role"):
+        return FULL, positive("wide_low", "full_gain", "full_over_role")
+    if positive("low", "role_gain") and (positive("low", "route_gain") or not positive("low", "stop_gain")):
+        return ROUTE, positive("wide_low", "role_gain")
+    if positive("low", "stop_gain"):
+        return STOP, positive("wide_low", "stop_gain")
+    return KEEP, numbers["role_gain_wide_high"] < 0
+
+
+def _evidence(action: str, n: dict) -> str:
+    """The numbers behind an action, as a sentence."""
+    labels = {"single": "single", "stopped": "unrouted", "role": "role", "full": n["full_policy"].replace("_", " ")}
+    risks = ", ".join(f"{text} {n[f'{key}_risk']:.3f} at {n[f'{key}_cost']:.2f}" for key, text in labels.items())
+    gain = {FULL: "full_over_role", ROUTE: "role_gain", STOP: "stop_gain", KEEP: "role_gain"}[action]
+    worse, better = (labels[key] for key in GAINS[gain])
+    interval = f"{n[gain]:+.3f} [{n[f'{gain}_low']:+.3f}, {n[f'{gain}_high']:+.3f}]"
+    return f"risk at cost: {risks}; net gain of {better} over {worse} {interval}"
