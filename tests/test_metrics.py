@@ -28,6 +28,7 @@ from baer_utils.metrics import (
     first_shown,
     flip_rate,
     holm,
+    intervals,
     ledger,
     longer_response,
     majority,
@@ -324,6 +325,14 @@ def test_the_bootstrap_is_fast_at_sixty_thousand_pairs_and_its_memory_bounded_ev
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**27  # 40,000 kinds times 200 draws would be 64 MB at once; a plain array of pairs, 100
+
+
+def test_blocks_of_draws_change_no_bit_of_the_interval(monkeypatch):
+    rng = np.random.default_rng(6)
+    first, second, groups = rng.random(80) < 0.7, rng.random(80), rng.integers(0, 40, 80)
+    whole = paired_bootstrap(first, second, groups, draws=500)
+    monkeypatch.setattr(intervals, "BLOCK", 700)  # about 17 draws of 40 kinds at once, the last block a shorter one
+    assert paired_bootstrap(first, second, groups, draws=500) == whole
 
 
 def test_the_bootstrap_covers_a_known_difference_about_as_often_as_it_says():
