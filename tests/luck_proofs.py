@@ -261,11 +261,12 @@ def _nulls(head: str, prepare: Callable[[Bank], Labelling], wanted: int) -> dict
         if name.startswith("llmbar") and not LLMBAR.exists():
             print(f"{name}: not measured, {LLMBAR} is absent")
             continue
-        bank, rows = BANKS[name](), _kept(head, name)
+        bank, path = BANKS[name](), _file(head, name)
+        rows = _kept(path)
         labelling = prepare(bank)
         for number in range(len(rows), wanted):
             rows.append(labelling(number, coins(name, number, bank.pairs["split"])))
-            _keep(head, name, rows[-1])
+            _keep(path, rows[-1])
         measured[name] = summary(pd.DataFrame(rows[:wanted]).astype(float)) | baseline_silence(bank)
         print(f"{name}: {measured[name]}")
     assert len(measured) >= 2, "at least two banks must be measured"
@@ -310,8 +311,7 @@ def _file(head: str, bank: str) -> Path:
     return KEPT / f"{head}.{bank}.{state or 'unknown'}.csv"
 
 
-def _kept(head: str, bank: str) -> list[dict]:
-    path = _file(head, bank)
+def _kept(path: Path) -> list[dict]:
     if not path.exists():
         return []
     lines = path.read_text().splitlines()
@@ -320,8 +320,7 @@ def _kept(head: str, bank: str) -> list[dict]:
     return [{name: float(x) for name, x in row.items() if name != "end"} for row in csv.DictReader([lines[0], *whole])]
 
 
-def _keep(head: str, bank: str, row: Mapping) -> None:
-    path = _file(head, bank)
+def _keep(path: Path, row: Mapping) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     start = "" if path.exists() else ",".join([*row, "end"]) + "\n"
     with path.open("a") as file:

@@ -29,16 +29,15 @@ def test_a_labelling_without_disk_shows_what_seal_develop_freeze_and_open_show(b
         agree(row | {"matched_test_net": row["matched_test_net"] + 1}, other)
 
 
-def test_a_stopped_proof_goes_on_and_a_line_that_was_cut_is_computed_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(luck_proofs, "KEPT", tmp_path)
+def test_a_stopped_proof_goes_on_and_a_line_that_was_cut_is_computed_again(tmp_path):
+    path = tmp_path / "nulls" / "stack.bank.csv"
     rows = [{"win": True, "net": -3.0}, {"win": False, "net": 0.5}]
     for row in rows:
-        luck_proofs._keep("stack", "bank", row)
-    file = next(tmp_path.iterdir())
-    file.write_text(file.read_text() + "1.0,2")
-    assert luck_proofs._kept("stack", "bank") == rows
-    luck_proofs._keep("stack", "bank", rows[0])
-    assert luck_proofs._kept("stack", "bank") == [*rows, rows[0]]
+        luck_proofs._keep(path, row)
+    path.write_text(path.read_text() + "1.0,2")
+    assert luck_proofs._kept(path) == rows
+    luck_proofs._keep(path, rows[0])
+    assert luck_proofs._kept(path) == [*rows, rows[0]]
 
 
 def test_a_rate_above_its_promise_fails_the_proof():

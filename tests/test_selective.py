@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
-from baer_utils import selective
+from baer_utils import scores, selective
+from baer_utils.deployment import describe_condition, develop, fit_heads, freeze, open_test
+from baer_utils.gates import select_head
 from baer_utils.metrics import wilson_interval
 from baer_utils.records import unit_hash
 from baer_utils.selective import (
@@ -28,6 +30,7 @@ from baer_utils.selective import (
     selective_table,
 )
 from tests.strategies import same
+from tests.test_deployment import condition_in
 
 answers = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=40)
 GRID = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0])
@@ -223,6 +226,25 @@ def test_a_head_no_better_than_a_coin_abstains_always_and_the_table_says_so():
     table = selective_table(pairs, confidence, wrong, confidence, alphas=[0.1])
     assert np.isinf(table["threshold"]).all() and (table["accepted"] == 0).all()
     assert table["risk"].isna().all() and (table["p"] == 1).all()
+
+
+def test_an_opened_test_and_development_scores_before_it_go_into_the_same_table(tmp_path):
+    c = condition_in(tmp_path, 300, skill=2.0)
+    decision = select_head(develop(c.pairs, c.runs, c.experts, heads=("stack",)))
+    heads = fit_heads(c.pairs, c.runs, decision, describe_condition(c.store, c.experts))
+    frozen = freeze(decision, heads, tmp_path / "frozen")
+    before = decision.development.out_of_fold
+    sure = confidence_of(before["stack"])
+    early = selective_table(before, sure, scores.decision(before["stack"]) != before["label"], sure, preview=True)
+    own = confidence_of(frozen.score_runs(c.pairs[c.pairs["split"] != "test"], c.runs))
+    report = open_test(frozen, c.store)
+    s = report.pairs["s"]
+    sure = confidence_of(s, report.head, report.pairs.get("route_reliability"))
+    table = selective_table(report.pairs, sure, scores.decision(s) != report.pairs["label"], own)
+    assert list(early.columns) == list(table.columns)
+    assert (early["guarantee"] == selective.PREVIEW).all() and not (table["guarantee"] == selective.PREVIEW).any()
+    kept = table[(table["rule"] == "learn then test") & (table["alpha"] == 0.25)].iloc[0]
+    assert kept["accepted"] > 0 and kept["fit_pairs"] + kept["pairs"] <= len(report.pairs)
 
 
 # ---------------------------------------------------------------- risk against coverage

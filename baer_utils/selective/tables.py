@@ -38,7 +38,8 @@ def selective_table(
     ----------
     pairs : N rows with `pair_id` (column or index) and `group_id`: the opened test (`TestReport.pairs`).
     confidence : array (N,), `confidence_of` the head's scores. wrong : array (N,), 1 where its decision errs.
-    development_confidence : confidences of the condition's development pairs under the same head, for the grid.
+    development_confidence : confidences of the condition's development pairs under the same frozen head, for the grid
+        (``Frozen.score_runs``; scores of other folds' heads may lie beside every score of this one).
     alphas, delta : see `fit_threshold`. seed : of the halves.
     preview : True where the pairs are development pairs with out-of-fold scores: the same figures, no guarantee.
 
