@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from tests.luck_proofs import bootstrap_coverage, null_route, null_stack
 from tests.panels_proof import panels_real, panels_scale, panels_speed
 from tests.peak_memory import peak
 from tests.scale_proof import scale
@@ -178,8 +179,11 @@ def quantisation() -> dict:
 
 
 CHECKS: dict[str, Callable[..., dict]] = {
+    "bootstrap_coverage": bootstrap_coverage,
     "kill": kill,
     "memory": memory,
+    "null_route": null_route,
+    "null_stack": null_stack,
     "quantisation": quantisation,
     "scale": scale,
     "server": server,

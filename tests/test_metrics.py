@@ -1,15 +1,20 @@
+import gc
 import math
+import time
+import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.special import expit
 from scipy.stats import binomtest
 from sklearn.metrics import brier_score_loss
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import proportion_confint
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from baer_utils.metrics import (
     any_expert_oracle,
@@ -18,22 +23,30 @@ from baer_utils.metrics import (
     brier_score,
     calibration_error,
     coin_oracle,
+    column_leads,
     discordant,
+    first_shown,
     flip_rate,
     holm,
+    intervals,
     ledger,
     longer_response,
     majority,
     mcnemar,
     minimum_detectable_effect,
     opinions,
+    order_calibration,
     paired_bootstrap,
     pairwise_accuracy,
+    reliability_curve,
     share_interval,
+    simple_rules,
+    transfer_gap,
     vote_weights,
     wilson_interval,
 )
 from baer_utils.records import swap_pairs
+from tests.luck_proofs import coverage
 from tests.strategies import make_pairs, same
 
 A, B, TIE, NONE = 1.0, -1.0, 0.0, np.nan
@@ -190,9 +203,16 @@ def test_discordant_pairs_are_those_where_one_method_alone_is_right():
         mcnemar(-1, 3)
 
 
-@settings(max_examples=25)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_holm_agrees_with_statsmodels(p_values):
+@pytest.fixture(scope="module")
+def frozen_garbage():
+    """statsmodels collects garbage in every adjustment; what was there before need not be searched each time."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_agrees_with_statsmodels(frozen_garbage, p_values):
     assert np.allclose(holm(p_values), multipletests(p_values, method="holm")[1], rtol=0, atol=1e-12)
 
 
@@ -292,6 +312,75 @@ def test_the_bootstrap_draws_whole_questions_like_a_plain_loop_does():
         paired_bootstrap([], [], [])
 
 
+def test_the_bootstrap_is_fast_at_sixty_thousand_pairs_and_its_memory_bounded_even_where_no_two_questions_are_alike():
+    rng, n = np.random.default_rng(3), 60_000
+    groups = np.array([f"question {g}" for g in rng.integers(0, 40_000, n)], dtype=object)
+    first, second = rng.random(n) < 0.7, rng.random(n) < 0.6
+    start = time.process_time()
+    difference, low, high = paired_bootstrap(first, second, groups)
+    assert time.process_time() - start < 2
+    assert low < difference < high < low + 0.012
+    tracemalloc.start()
+    paired_bootstrap(rng.random(n), second, groups, draws=200)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**27  # 40,000 kinds times 200 draws would be 64 MB at once; a plain array of pairs, 100
+
+
+def test_blocks_of_draws_change_no_bit_of_the_interval(monkeypatch):
+    rng = np.random.default_rng(6)
+    first, second, groups = rng.random(80) < 0.7, rng.random(80), rng.integers(0, 40, 80)
+    whole = paired_bootstrap(first, second, groups, draws=500)
+    monkeypatch.setattr(intervals, "BLOCK", 700)  # about 17 draws of 40 kinds at once, the last block a shorter one
+    assert paired_bootstrap(first, second, groups, draws=500) == whole
+
+
+def test_the_bootstrap_covers_a_known_difference_about_as_often_as_it_says():
+    assert 0.92 <= coverage(300, 1000) <= 0.98
+
+
+# ---------------------------------------------------------------- across splits and conditions
+
+
+@given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+       st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))  # fmt: skip
+def test_the_interval_of_a_transfer_gap_is_newcombes_as_statsmodels_has_it(before, after):
+    first, second = (np.arange(n) < k for k, n in (before, after))
+    gap, low, high = transfer_gap(first, second)
+    assert math.isclose(gap, after[0] / after[1] - before[0] / before[1], abs_tol=1e-12)
+    expected = confint_proportions_2indep(*after, *before, method="newcomb", compare="diff")
+    assert np.allclose((low, high), expected, rtol=0, atol=1e-9)
+
+
+def test_a_transfer_gap_is_wider_where_questions_repeat_and_unknown_without_pairs():
+    rng = np.random.default_rng(4)
+    right = rng.random(80) < 0.7
+    alone, repeated = (
+        transfer_gap(right, right),
+        transfer_gap(*[np.repeat(right, 3)] * 2, *[np.repeat(range(80), 3)] * 2),
+    )
+    plain = transfer_gap(*[np.repeat(right, 3)] * 2)
+    assert alone[0] == repeated[0] == 0
+    assert np.allclose(repeated, alone, atol=0.003) and plain[2] < 0.7 * repeated[2]
+    assert np.isnan(transfer_gap([], right)).all()
+
+
+def test_a_system_leads_the_conditions_where_it_is_strictly_above_every_baseline():
+    accuracy = pd.DataFrame(
+        {"direct": [0.5, 0.6, 0.7], "pride": [0.4, 0.65, 0.7], "stack": [0.5, 0.7, 0.6], "full": [0.6, 0.7, np.nan]},
+        index=["x", "y", "z"],
+    )
+    found = column_leads(accuracy, ["direct", "pride"])
+    assert found.index.tolist() == ["stack", "full"]
+    assert found["leads"].tolist() == [1, 2] and found["conditions"].tolist() == [3, 2]  # parity is no lead
+    assert np.allclose(found["mean_margin"], [(0 + 5 - 10) / 3, 7.5])
+    assert np.allclose(found[["least_margin", "largest_margin"]], [[-10, 5], [5, 10]])
+    with pytest.raises(ValueError, match="at least one baseline; without: \\['y'\\]"):
+        column_leads(accuracy.assign(direct=[0.5, np.nan, 0.7]), ["direct"])
+    with pytest.raises(ValueError, match="at least one baseline"):
+        column_leads(accuracy, [])
+
+
 # ---------------------------------------------------------------- the bank
 
 
@@ -373,6 +462,17 @@ def test_the_longer_response_is_counted_in_characters_and_negates_with_the_swap(
     assert same(longer_response(swap_pairs(many)), -longer_response(many))
 
 
+def test_the_simple_rules_are_one_expert_the_majority_and_length():
+    pairs = make_pairs(4).assign(response_a=["ab", "ü", "", "x"], response_b=["a", "u", "x", "xyz"])
+    z = np.array([[1.0, -1, -1], [np.nan, 0, 2], [0, 0, np.nan], [np.nan] * 3])
+    experts = ("direct", "rubric", "prepair")
+    table = simple_rules(z, experts, pairs, "direct")
+    assert same(table["best single (direct)"], [1, np.nan, 0, np.nan])
+    assert same(table["majority"], [-1, 1, np.nan, np.nan])
+    assert same(table["longer response"], [1, 0, -1, -1])
+    assert same(simple_rules(-z, experts, swap_pairs(pairs), "direct"), -table)
+
+
 # ---------------------------------------------------------------- probabilities
 
 
@@ -389,3 +489,68 @@ def test_calibration_error_is_the_gap_between_confidence_and_accuracy():
     assert math.isclose(calibration_error([0.9, 0.1, 0.6], [-1, 1, 1]), (2 * 0.9 + 0.4) / 3)
     assert calibration_error([0.5, 0.5], [1, 1]) == 0
     assert math.isclose(calibration_error([0.1, 0.9, 0.4], [1, -1, -1]), (2 * 0.9 + 0.4) / 3)
+
+
+probabilities = st.lists(
+    st.tuples(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0])), st.sampled_from([1.0, -1.0])),
+    min_size=1, max_size=30,
+)  # fmt: skip
+
+
+@given(probabilities, st.integers(1, 12), st.booleans())
+def test_a_reliability_curve_holds_every_pair_once_and_its_distance_is_the_calibration_error(rows, bins, folded):
+    p, y = np.transpose(rows)
+    curve = reliability_curve(p, y, bins=bins, folded=folded)
+    assert curve["pairs"].sum() == len(p) and (curve["pairs"] > 0).all()
+    assert (curve["low"] <= curve["confidence"] + 1e-12).all() and (curve["confidence"] <= curve["high"] + 1e-12).all()
+    distance = (curve["accuracy"] - curve["confidence"]).abs()
+    error = calibration_error(p, y, bins=bins, folded=folded)
+    assert math.isclose((distance * curve["pairs"]).sum() / len(p), error, abs_tol=1e-12)
+    assert (
+        (curve["accuracy_low"] <= curve["accuracy"] + 1e-12) & (curve["accuracy"] <= curve["accuracy_high"] + 1e-12)
+    ).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 64), st.sampled_from([1.0, -1.0])), min_size=1, max_size=30))
+def test_the_folded_curve_is_the_same_for_the_swapped_pairs(rows):
+    p, y = np.transpose(rows) * [[1 / 64], [1]]
+    pd.testing.assert_frame_equal(reliability_curve(p, y), reliability_curve(1 - p, -y), check_exact=True)
+
+
+def test_an_unfolded_curve_shows_a_bias_that_the_folded_one_hides():
+    p, y = np.full(100, 0.9), np.where(np.arange(100) < 50, 1.0, -1.0)
+    biased = np.r_[p, 1 - p], np.r_[y, -y]  # one judge read in both orders: 0.9 for whichever is shown first
+    unfolded = reliability_curve(np.r_[p, p], np.r_[y, -y], folded=False)
+    assert unfolded["accuracy"].tolist() == [0.5] and np.allclose(unfolded["confidence"], 0.9)
+    assert math.isclose(calibration_error(*biased), 0.4)
+    with pytest.raises(ValueError, match="lie in \\[0, 1\\]; 1 do not"):
+        reliability_curve([0.5, np.nan], [1, 1])
+
+
+def test_a_biased_judge_is_found_out_by_display_order_and_a_fair_one_is_not():
+    rng, n = np.random.default_rng(5), 20_000
+    y = rng.choice([1.0, -1.0], n)
+    evidence = rng.logistic(size=n)
+    fair = np.where(rng.random(n) < expit(np.abs(evidence)), y, -y) * np.abs(evidence)  # right with probability sigmoid
+    L = np.stack([np.stack([fair, fair], 1), np.stack([fair + 2, fair - 2], 1), np.full((n, 2), np.nan)], axis=1)
+    table = order_calibration(L, y, ["fair", "biased", "silent"])
+    assert (table.loc["fair", "ece"] < 0.02).all() and (table.loc["fair", "bias"].abs() < 0.02).all()
+    assert (table.loc["biased", "bias"] > 0.2).all() and (table.loc["biased", "ece"] > 0.1).all()
+    assert (table.loc["silent", "reads"] == 0).all() and table.loc["silent"].drop(columns="reads").isna().all(axis=None)
+    assert table.loc[("fair", "both"), "reads"] == 2 * n
+    assert math.isclose(table.loc[("fair", "ab"), "brier"], brier_score(expit(fair), y))
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(1, 20).flatmap(
+        lambda n: arrays(float, (n, 2, 2), elements=st.sampled_from([-np.inf, -1.5, 0.0, 0.5, np.nan]))
+    )
+)
+def test_for_swapped_pairs_the_two_display_orders_change_places_and_nothing_else(L):
+    y = np.where(np.arange(len(L)) % 2, 1.0, -1.0)
+    here, there = order_calibration(L, y, "xy"), order_calibration(-L[:, :, ::-1], -y, "xy")
+    swapped = there.rename(index={"ab": "ba", "ba": "ab"}, level="order").reindex(here.index)
+    pd.testing.assert_frame_equal(here, swapped, check_dtype=False, atol=1e-12)
+    p, label = first_shown(L, y)
+    assert same(p[:, :, 1], expit(-L[:, :, 1])) and same(label, np.stack([y, -y], axis=1))

@@ -8,11 +8,12 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
-from baer_utils import plots
+from baer_utils import metrics, plots, selective
 from baer_utils.evidence import summarize
 from baer_utils.metrics import opinions
 from baer_utils.plots import look
 from baer_utils.routing import reliability_curve
+from baer_utils.scores import probability
 from baer_utils.stacking import fit_nonnegative_stack, fit_stack, lambda_table
 from tests.conftest import SHARED
 
@@ -136,6 +137,10 @@ FIGURES = {
     "role_profiles": lambda b: plots.role_profiles(GAINS, tau_global=0.005, tau_slice=0.01),
     "regime_chart": lambda b: plots.regime_chart(REGIMES),
     "conflict_against_shared_error": lambda b: plots.conflict_against_shared_error(SHARES),
+    "reliability": lambda b: plots.reliability({"stack": metrics.reliability_curve(probability(b.phi[:, 0]), b.y)}),
+    "risk_coverage": lambda b: plots.risk_coverage(
+        {"stack": selective.risk_coverage(np.abs(b.phi[:, 0]), b.phi[:, 0] * b.y <= 0)}, alpha=0.1
+    ),
     "letters_exchanged": lambda b: plots.letters_exchanged(b.evidence.z[:, 0], -b.evidence.z[:, 0]),
     "screening_margins": lambda b: plots.screening_margins(SCREENED),
 }

@@ -10,16 +10,24 @@ from baer_utils.metrics.bank import (
     longer_response,
     majority,
     opinions,
+    simple_rules,
     vote_weights,
 )
-from baer_utils.metrics.calibration import brier_score, calibration_error
+from baer_utils.metrics.calibration import (
+    brier_score,
+    calibration_error,
+    first_shown,
+    order_calibration,
+    reliability_curve,
+)
 from baer_utils.metrics.comparisons import discordant, holm, mcnemar, minimum_detectable_effect
+from baer_utils.metrics.conditions import column_leads, transfer_gap
 from baer_utils.metrics.intervals import paired_bootstrap, share_interval, wilson_interval
 from baer_utils.metrics.rules import as_answers, ledger, pairwise_accuracy
 
 __all__ = [
     "ONE_TEMPLATE", "any_expert_oracle", "as_answers", "best_single", "brier_score", "calibration_error", "coin_oracle",
-    "discordant", "flip_rate", "flips", "holm", "ledger", "longer_response", "majority", "mcnemar",
-    "minimum_detectable_effect", "opinions", "paired_bootstrap", "pairwise_accuracy", "share_interval", "vote_weights",
-    "wilson_interval",
+    "column_leads", "discordant", "first_shown", "flip_rate", "flips", "holm", "ledger", "longer_response", "majority",
+    "mcnemar", "minimum_detectable_effect", "opinions", "order_calibration", "paired_bootstrap", "pairwise_accuracy",
+    "reliability_curve", "share_interval", "simple_rules", "transfer_gap", "vote_weights", "wilson_interval",
 ]  # fmt: skip

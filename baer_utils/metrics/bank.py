@@ -114,3 +114,21 @@ def best_single(z: ArrayLike, y: ArrayLike, experts: Sequence[str]) -> str:
 def longer_response(pairs: pd.DataFrame) -> NDArray[np.float64]:
     """A judge that looks at length alone, in characters: +1 where *a* is longer, -1 where *b* is, 0 if equal."""
     return np.sign(pairs["response_a"].str.len().to_numpy(float) - pairs["response_b"].str.len().to_numpy(float))
+
+
+def simple_rules(z: ArrayLike, experts: Sequence[str], pairs: pd.DataFrame, best: str) -> pd.DataFrame:
+    """Answers of the three rules that any head should beat, for the rows that stand in every table of methods.
+
+    Parameters
+    ----------
+    z : array (N, K) of signed evidence, NaN where the expert is missing. experts : K names. pairs : pair table, N rows.
+    best : the expert that `best_single` named, on development data.
+
+    Returns
+    -------
+    frame (N, 3), row for row the pairs: the best single expert's sign, the majority of the bank, the longer response;
+    +1, -1, 0 for a tie, NaN for no answer. `ledger` turns each column into a row.
+    """
+    z = np.asarray(z, dtype=float)
+    rules = {f"best single ({best})": np.sign(z[:, list(experts).index(best)]), "majority": majority(z, experts)}
+    return pd.DataFrame(rules | {"longer response": longer_response(pairs)})

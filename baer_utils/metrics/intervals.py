@@ -6,8 +6,11 @@ Pairs that ask the same question are not independent, so both know the question 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
+
+BLOCK = 2**22  # numbers that a bootstrap holds at once
 
 
 def wilson_interval(successes: float, n: float, *, level: float = 0.95) -> tuple[float, float]:
@@ -44,8 +47,7 @@ def share_interval(values: ArrayLike, groups: ArrayLike, *, level: float = 0.95)
     """
     values = np.asarray(values, dtype=float)
     n, share = len(values), float(values.mean()) if len(values) else 0.0
-    question = np.unique(np.asarray(groups), return_inverse=True)[1]
-    n_groups = int(question.max(initial=-1)) + 1
+    question, n_groups = _questions(groups)
     effective = n
     if n_groups < n:
         effective = n_groups
@@ -69,8 +71,9 @@ def paired_bootstrap(
     Returns
     -------
     (difference, low, high), shares of pairs. Questions with the same size and the same net gain are interchangeable, so
-    each draw is one multinomial over the kinds of questions: exact, and fast at any N. Where the two methods never
-    differ, the interval is (0, 0): nothing was observed to vary, which is not proof of equality.
+    each draw is one multinomial over the kinds of questions: exact, fast at any N where values are 0, 1/2 or 1, and
+    made in blocks, so that memory stays bounded whatever the values are. Where the two methods never differ, the
+    interval is (0, 0): nothing was observed to vary, which is not proof of equality.
 
     Raises
     ------
@@ -83,10 +86,19 @@ def paired_bootstrap(
             f"first, second and groups must hold one value for each of at least one pair; {len(gain)} gains and "
             f"{len(groups)} groups came. Align them by pair_id."
         )
-    question = np.unique(np.asarray(groups), return_inverse=True)[1]
+    question, n_groups = _questions(groups)
     of_question = np.stack([np.bincount(question, gain), np.bincount(question)], axis=1)
     kinds, number = np.unique(of_question, axis=0, return_counts=True)
-    drawn = np.random.default_rng(seed).multinomial(number.sum(), number / number.sum(), size=draws)
-    difference = (drawn @ kinds[:, 0]) / (drawn @ kinds[:, 1])
+    rng, share, difference = np.random.default_rng(seed), number / n_groups, np.empty(draws)
+    step = max(BLOCK // len(kinds), 1)
+    for start in range(0, draws, step):
+        drawn = rng.multinomial(n_groups, share, size=min(step, draws - start))
+        difference[start : start + step] = (drawn @ kinds[:, 0]) / (drawn @ kinds[:, 1])
     low, high = np.quantile(difference, [(1 - level) / 2, (1 + level) / 2])
     return float(gain.mean()), float(low), float(high)
+
+
+def _questions(groups: ArrayLike) -> tuple[NDArray[np.int64], int]:
+    """A number for the question of each pair, and how many there are."""
+    codes, names = pd.factorize(np.asarray(groups))
+    return codes, len(names)

@@ -7,6 +7,7 @@ from baer_utils.plots.look import caption, spoken, style
 from baer_utils.plots.regimes import conflict_against_shared_error, frontier, regime_chart, role_profiles
 from baer_utils.plots.routing import reliability_diagram, route_map
 from baer_utils.plots.screening import letters_exchanged, screening_margins
+from baer_utils.plots.trusting import reliability, risk_coverage
 from baer_utils.plots.weighing import (
     clip_effect,
     feature_map,
@@ -18,8 +19,8 @@ from baer_utils.plots.weighing import (
 
 __all__ = [
     "caption", "clip_effect", "coin_flip_rules", "conflict_against_shared_error", "feature_map", "feature_plane",
-    "forest", "frontier", "gate_margins", "gate_story", "instability_against_confidence", "label_mass",
-    "lambda_choice", "lambda_path", "letters_exchanged", "opinion_bar", "order_plane", "out_of_fold_scores",
-    "position_preference", "regime_chart", "reliability_diagram", "role_profiles", "route_map", "screening_margins",
-    "shrinkage", "spoken", "stack_weights", "status_bars", "style", "swap_picture",
+    "forest", "frontier", "gate_margins", "gate_story", "instability_against_confidence", "label_mass", "lambda_choice",
+    "lambda_path", "letters_exchanged", "opinion_bar", "order_plane", "out_of_fold_scores", "position_preference",
+    "regime_chart", "reliability", "reliability_diagram", "risk_coverage", "role_profiles", "route_map",
+    "screening_margins", "shrinkage", "spoken", "stack_weights", "status_bars", "style", "swap_picture",
 ]  # fmt: skip

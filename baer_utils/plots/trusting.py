@@ -1,0 +1,59 @@
+"""Figures about when to trust an answer: is a probability meant as it is said, and what does abstaining buy.
+
+Each function draws one figure from curves that `metrics` and `selective` counted and returns it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from baer_utils.plots.look import GREY, BookFigure, decorate, legend_below, new_figure, reference, spoken, style
+
+
+def reliability(curves: Mapping[str, pd.DataFrame], *, first_shown: bool = False) -> BookFigure:
+    """How often answers are right at each confidence; on the diagonal a probability means what it says.
+
+    Parameters
+    ----------
+    curves : name of a head or expert -> `metrics.reliability_curve` of its probabilities.
+    first_shown : True for unfolded curves of single-order reads (`metrics.first_shown`), over [0, 1] and about the
+        response shown first; False for folded ones, over [1/2, 1].
+    """
+    figure, (ax,) = new_figure(4.0, width=6.4)
+    for name, curve in curves.items():
+        colour, mark = style(name)
+        x, y = 100 * curve["confidence"], 100 * curve["accuracy"]
+        ax.vlines(x, 100 * curve["accuracy_low"], 100 * curve["accuracy_high"], color=colour, linewidth=1.1, alpha=0.6)
+        ax.plot(x, y, color=colour, marker=mark, linewidth=1.5, label=spoken(name))
+    low = 0 if first_shown else 50
+    ax.plot([low, 100], [low, 100], color=GREY, linestyle=(0, (4, 3)), linewidth=1.2, label="means what it says")
+    ax.set(xlim=(low - 2, 102), ylim=(-2, 102))
+    if first_shown:
+        decorate(ax, "probability given to the response shown first (%)", "it is the better one (% of reads)")
+    else:
+        decorate(ax, "confidence (%)", "right (% of pairs)")
+    legend_below(figure, ax)
+    return figure
+
+
+def risk_coverage(curves: Mapping[str, pd.DataFrame], *, alpha: float | None = None) -> BookFigure:
+    """Errors among the pairs answered, as less sure answers are let in; low on the left is what confidence is for.
+
+    Parameters
+    ----------
+    curves : name of a head -> `selective.risk_coverage` of its answers. alpha : a risk to hold, the reference line.
+    """
+    figure, (ax,) = new_figure(3.6, width=6.4)
+    for name, curve in curves.items():
+        colour, mark = style(name)
+        ax.plot(100 * curve["coverage"], 100 * curve["risk"], color=colour, linewidth=1.8, label=spoken(name))
+        last = curve.iloc[-1]
+        ax.plot(100 * last["coverage"], 100 * last["risk"], mark, color=colour, markersize=7)
+    if alpha is not None:
+        reference(ax, y=100 * alpha, text=f"risk to hold: {100 * alpha:g} %")
+    ax.set(xlim=(-2, 104), ylim=(-2, None))
+    decorate(ax, "pairs answered, surest first (%)", "wrong among them (%)")
+    legend_below(figure, ax)
+    return figure
