@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
 from baer_utils import metrics, plots, selective
+from baer_utils import early_exit, plots
 from baer_utils.evidence import summarize
 from baer_utils.metrics import opinions
 from baer_utils.plots import look
@@ -100,6 +101,14 @@ REGIMES = pd.DataFrame(
     index=["LLMBar", "JudgeBench"],
 )  # fmt: skip
 SHARES = pd.DataFrame({"conflict": [0.8, 0.1], "shared_error": [0.05, 0.0]}, ["LLMBar", "GSM8K"])
+PRICES = pd.DataFrame({"alone": [240.0, 900.0], "added": [240.0, 0.0]}, index=EXPERTS)
+SPLITS = pd.DataFrame(
+    [(policy, size, seed, 0.5 + seed / 10, 100.0 * size + seed) for policy in ("full", "certain")
+     for size in (1, 2) for seed in (0, 1)],
+    columns=["policy", "size", "seed", "accuracy", "tokens"],
+).assign(n_test=20, n_construction=20)  # fmt: skip
+BILLS = [early_exit.over_splits(SPLITS, by, ("accuracy", "tokens")) for by in (["policy", "size"], ["policy"])]
+ASKING = pd.DataFrame({"full": [1.0, 1.0], "certain": [1.0, 0.4]}, index=[1, 2])
 
 FIGURES = {
     "swap_picture": lambda b: plots.swap_picture(b.L[0], -b.L[0][:, ::-1], EXPERTS),
@@ -143,6 +152,11 @@ FIGURES = {
     ),
     "letters_exchanged": lambda b: plots.letters_exchanged(b.evidence.z[:, 0], -b.evidence.z[:, 0]),
     "screening_margins": lambda b: plots.screening_margins(SCREENED),
+    "bank_prices": lambda b: plots.bank_prices(PRICES),
+    "accuracy_against_tokens": lambda b: plots.accuracy_against_tokens(
+        *([{"set one": t, "set two": t} for t in BILLS])
+    ),
+    "early_exit_tokens": lambda b: plots.early_exit_tokens({"a set": ASKING}, {"a set": BILLS[1]}),
 }
 every_figure = pytest.mark.parametrize("name", sorted(FIGURES))
 

@@ -7,6 +7,16 @@ these reads cost and add nothing to a bank that has them.
 
 from baer_utils.costs.alone import TOKENS, calls_of, native_calls, per_pair, standalone
 from baer_utils.costs.planned import TOGETHER, dry_run
-from baer_utils.costs.together import price
+from baer_utils.costs.together import SharedCalls, price
 
-__all__ = ["TOGETHER", "TOKENS", "calls_of", "dry_run", "native_calls", "per_pair", "price", "standalone"]
+__all__ = [
+    "SharedCalls",
+    "TOGETHER",
+    "TOKENS",
+    "calls_of",
+    "dry_run",
+    "native_calls",
+    "per_pair",
+    "price",
+    "standalone",
+]

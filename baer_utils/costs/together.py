@@ -12,11 +12,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from baer_utils.costs.alone import calls_of, of_pairs, per_pair
+from baer_utils.costs.alone import TOKENS, calls_of, of_pairs
 from baer_utils.prompts import Prompt
 from baer_utils.protocols import PROTOCOLS, Settings, rehearse
-from baer_utils.records import RUN_KEY
 
 CONTENT = ["pair_id", "content"]
 
@@ -38,10 +38,61 @@ def price(runs: pd.DataFrame, experts: Sequence[str], pair_ids: Sequence[str] | 
     once. Where the table shows nothing shared (one call about a content, a judge that does not say) these are all
     prompt tokens. An imported row names no prompt and is a call of its own.
     """
-    mine, n = of_pairs(runs, pair_ids)
-    named = _named(mine)
-    calls = _distinct(pd.concat([calls_of(named, name) for name in experts] or [named[:0]]))
-    return per_pair(calls, n) | {"unique_tokens": _unique_tokens(calls, _content_tokens(named)) / n}
+    return SharedCalls(runs, experts, pair_ids).price(experts)
+
+
+class SharedCalls:
+    """The calls of a run table with what they share, read once, so that many sets of experts can be priced.
+
+    Parameters as for `price`; `experts` are all that any set may hold.
+    """
+
+    def __init__(self, runs: pd.DataFrame, experts: Sequence[str], pair_ids: Sequence[str] | None = None) -> None:
+        mine, self.n_pairs = of_pairs(runs, pair_ids)
+        named = _named(mine.reset_index(drop=True))
+        needed = np.zeros((len(named), len(experts)), dtype=bool)
+        for column, name in enumerate(experts):
+            needed[calls_of(named, name).index, column] = True
+        held = _content_tokens(named)
+        rows = needed.any(axis=1)
+        named, self._needed = named[rows], needed[rows]
+        self._column = {name: column for column, name in enumerate(experts)}
+        self._pair, self._call = named["pair_id"].to_numpy(), _number(_call_names(named))
+        self._prompt, self._content = _number(named[[*CONTENT, "prompt_sha"]]), _number(named[CONTENT])
+        self._trial = _number(named[["trial"]])
+        self._held = held.reindex(pd.MultiIndex.from_frame(named[CONTENT])).fillna(0).to_numpy()
+        self._tokens = {name: named[name].to_numpy(float) for name in TOKENS}
+
+    def price(self, experts: Sequence[str], pair_ids: Sequence[str] | None = None) -> dict[str, float]:
+        """`price` of some of the experts, on some of the pairs (by default on all)."""
+        wanted = self._needed[:, [self._column[name] for name in experts]].any(axis=1)
+        n = self.n_pairs if pair_ids is None else max(len(pair_ids), 1)
+        if pair_ids is not None:
+            wanted &= pd.Index(pair_ids).get_indexer(self._pair) >= 0
+        rows = np.flatnonzero(wanted)
+        rows = rows[np.unique(self._call[rows], return_index=True)[1]]  # one row per call that has to be made
+        spent = {name: float(self._tokens[name][rows].sum()) / n for name in TOKENS}
+        return {"calls": len(rows) / n} | spent | {"unique_tokens": self._unique_tokens(rows) / n}
+
+    def _unique_tokens(self, rows: NDArray[np.int64]) -> float:
+        """Prompt tokens of distinct calls, shared as the backbones share them.
+
+        A content is computed once for all calls that begin with it, and all of a prompt but its last token once for all
+        its trials.
+        """
+        prompts, first, which, calls = np.unique(
+            self._prompt[rows], return_index=True, return_inverse=True, return_counts=True
+        )
+        tokens, held = self._tokens["prompt_tokens"][rows], self._held[rows][first]
+        trials = np.bincount(np.unique(which * (self._trial.max(initial=0) + 1) + self._trial[rows]) // (
+            self._trial.max(initial=0) + 1), minlength=len(prompts))  # fmt: skip
+        longest = np.zeros(len(prompts))
+        np.maximum.at(longest, which, tokens)
+        behind = longest - held
+        behind = np.where(trials > 1, behind + calls - 1, behind * calls)
+        alone = np.bincount(which, tokens, minlength=len(prompts))
+        once = np.unique(self._content[rows][first], return_index=True)[1]
+        return float(np.where(held > 0, behind, alone).sum() + held[once].sum())
 
 
 def _named(runs: pd.DataFrame) -> pd.DataFrame:
@@ -50,13 +101,18 @@ def _named(runs: pd.DataFrame) -> pd.DataFrame:
     return runs.assign(decoding=[decoding for decoding, _ in kinds], content=[content for _, content in kinds])
 
 
-def _distinct(calls: pd.DataFrame) -> pd.DataFrame:
-    """One row per call that has to be made: the first of those with one prompt, decoding, trial and likelihood."""
-    calls = calls[~calls.duplicated(RUN_KEY)]  # the same row, needed by two experts
+def _call_names(named: pd.DataFrame) -> pd.DataFrame:
+    """What makes a call distinct: prompt, decoding, trial, the text of a likelihood; a row without a prompt, itself."""
     # the prompt of a likelihood does not name the text; its row's own text does, being the likelihood itself
-    text = calls["text"].where(calls["decoding"].str.startswith("likelihood"), "")
-    repeated = calls.assign(text=text).duplicated(["prompt_sha", "decoding", "trial", "text"])
-    return calls[~repeated | (calls["prompt_sha"] == "")]
+    of_text = np.array([decoding.startswith("likelihood") for decoding in named["decoding"]], dtype=bool)
+    text = named["text"].where(of_text, "")
+    itself = np.where(named["prompt_sha"] == "", np.arange(len(named)), -1)
+    return named[["prompt_sha", "decoding", "trial"]].assign(text=text, itself=itself)
+
+
+def _number(names: pd.DataFrame) -> NDArray[np.int64]:
+    """Rows with equal names get one number."""
+    return names.groupby(list(names.columns), sort=False).ngroup().to_numpy()
 
 
 def _content_tokens(named: pd.DataFrame) -> pd.Series:
@@ -65,22 +121,6 @@ def _content_tokens(named: pd.DataFrame) -> pd.Series:
     taken = named[(named["content"] != "") & (named["cached_tokens"] > 0)].groupby(CONTENT)["cached_tokens"].min()
     shortest = known["prompt_tokens"].min().reindex(taken.index) - 1  # a resumed run may show whole prompts alone
     return np.minimum(taken, shortest)
-
-
-def _unique_tokens(calls: pd.DataFrame, content_tokens: pd.Series) -> float:
-    """Prompt tokens of distinct calls, shared as the backbones share them.
-
-    A content is computed once for all calls that begin with it, and all of a prompt but its last token once for all
-    its trials.
-    """
-    of_prompt = calls.groupby([*CONTENT, "prompt_sha"], sort=False)
-    prompts = of_prompt.agg(calls=("trial", "size"), trials=("trial", "nunique"), tokens=("prompt_tokens", "max"))
-    contents = prompts.index.droplevel("prompt_sha")
-    held = content_tokens.reindex(contents).fillna(0).to_numpy()
-    behind = prompts["tokens"] - held
-    behind = (behind + prompts["calls"] - 1).where(prompts["trials"] > 1, behind * prompts["calls"])
-    alone = of_prompt["prompt_tokens"].sum()
-    return float(behind.where(held > 0, alone).sum() + held[~contents.duplicated()].sum())
 
 
 @cache
