@@ -8,8 +8,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
-from baer_utils import metrics, plots, selective
-from baer_utils import early_exit, plots
+from baer_utils import early_exit, metrics, plots, selective
 from baer_utils.evidence import summarize
 from baer_utils.metrics import opinions
 from baer_utils.plots import look
