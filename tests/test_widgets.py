@@ -18,13 +18,17 @@ from hypothesis import strategies as st
 from IPython.display import HTML
 
 from baer_utils import widgets
-from baer_utils.records import RUN_COLUMNS, check_runs
+from baer_utils.backbones.base import Read
+from baer_utils.calibrators import split_audit
+from baer_utils.panels import build_policy, measure
+from baer_utils.records import RUN_COLUMNS, check_runs, unit_hash
 from baer_utils.reports import STATIC
 from baer_utils.widgets import browser, dial, escaped, playground, presence, raw_text
 from baer_utils.widgets.browser import EVERY, ORDERS, OUTVOTED, DisagreementBrowser, Sayings
 from baer_utils.widgets.dial import Settings, TauDial
 from baer_utils.widgets.playground import SwapPlayground
 from tests.conftest import make_pairs
+from tests.test_panels import independent_judges
 
 HOSTILE = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><b>', "</pre></div>", "$$x^2$$", "&lt;b&gt;",
@@ -113,7 +117,7 @@ def test_marks_that_turn_the_writing_direction_are_made_visible_and_joiners_stay
     assert escaped("a\u202eb\u200dc\u0007") == "a⟨U+202E⟩b\u200dc⟨U+0007⟩"
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.lists(texts, min_size=4, max_size=4), texts)
 def test_hostile_texts_leave_every_view_with_the_structure_that_harmless_texts_give(hostile, written):
     legal = [text.encode("utf-8", "replace").decode("utf-8") or "x" for text in (*hostile, written)]
@@ -235,10 +239,28 @@ def test_nothing_to_browse_is_refused(pairs, runs):
 # ---------------------------------------------------------------- swap playground
 
 
+class Reader:
+    """A judge whose answer depends on the words of the prompt, on nothing else, and on the first place most of all."""
+
+    name, context = "made", 100_000
+
+    def render(self, prompt):
+        return list(prompt.sha.encode())
+
+    def count(self, text):
+        return len(text)
+
+    def share(self, prompts):
+        pass
+
+    def read(self, prompts, labels=("A", "B")):
+        return [Read(2 + unit_hash(prompt.sha), 0.9, 10) for prompt in prompts]
+
+
 @pytest.fixture
-def typed(pairs, runs, tiny, monkeypatch):
+def typed(pairs, runs, monkeypatch):
     opened = []
-    monkeypatch.setattr(playground, "open_backbone", lambda name: opened.append(name) or tiny)
+    monkeypatch.setattr(playground, "open_backbone", lambda name: opened.append(name) or Reader())
     view = SwapPlayground(pairs.head(1), runs)
     view.opened = opened
     return view
@@ -259,7 +281,7 @@ def test_the_two_scores_of_the_playground_add_up_to_exactly_nothing(typed):
     assert "The two scores add up to 0.0." in page
     score, swapped = re.findall(r"[+-]\d+\.\d{6}", page)
     assert float(score) == -float(swapped) != 0
-    assert "four times" in typed.status.value
+    assert "changes its mind with the order" in page and "four times" in typed.status.value
 
 
 def test_typing_judges_nothing_and_takes_an_old_result_away(typed):
@@ -292,18 +314,19 @@ def test_the_playground_says_what_it_will_load_and_begins_with_a_recorded_answer
     assert "no recorded answers" in playground.recorded(pairs.head(1), runs[:0])
 
 
-def test_making_every_view_imports_no_model():
+def test_making_every_view_imports_no_model(pairs, runs, tmp_path):
+    pairs.to_parquet(tmp_path / "pairs.parquet")
+    runs.to_parquet(tmp_path / "runs.parquet")
     program = (
-        "import sys, pandas as pd\nfrom tests.test_widgets import *\n"
-        "pairs = make_pairs([(f'q{n}', 'a', 'b') for n in range(4)])\nruns = made_runs(pairs)\n"
-        "DisagreementBrowser(Sayings(pairs, runs, EXPERTS)), SwapPlayground(pairs.head(1), runs)\n"
-        "print(*{'transformers', 'torch'} & {*sys.modules})"
+        "import sys, pandas as pd\nfrom baer_utils import widgets\n"
+        "pairs, runs = (pd.read_parquet(f'{sys.argv[1]}/{name}.parquet') for name in ('pairs', 'runs'))\n"
+        "widgets.disagreement_browser(pairs, runs, ['direct'])\nview = widgets.swap_playground(pairs.head(1), runs)\n"
+        "print(type(view).__name__, *{'transformers', 'torch'} & {*sys.modules})"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parents[1]
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == ""
+    ran = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True,
+                         env=os.environ | {STATIC: "0"}, cwd=Path(__file__).parents[1])  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip() == "SwapPlayground"
 
 
 # ---------------------------------------------------------------- tau dial
@@ -324,6 +347,21 @@ def test_the_dial_shows_plan_risk_and_cost_of_the_tau_it_stands_at():
     assert "&lt;b&gt;" in view.page.value and "<b>" not in view.page.value
     view.tau.value = 0.05
     assert "The plan calls nobody." in view.page.value
+
+
+def test_the_dial_turns_real_call_plans_and_a_higher_tau_never_costs_more():
+    fit, validation, test = split_audit(independent_judges(300, [0.9, 0.8, 0.7, 0.5], 3), 0)
+
+    def plan_at(tau):
+        plan = build_policy(fit, validation, tau_global=tau, tau_slice=tau)
+        found = measure(plan, test, plan.costs)
+        return {"plan": plan.table(), "risk": found["risk"], "cost": found["cost"]}
+
+    view = TauDial(Settings(plan_at, [0.0, 0.005, 0.05, 1.0], start=0.005, cost="calls per item"))
+    costs = view.settings.table["cost"]
+    assert costs.is_monotonic_decreasing and costs[0.0] > costs[1.0] == 0
+    view.tau.value = 1.0
+    assert "nothing: a constant" in view.page.value and "calls per item 0.00" in view.page.value
 
 
 def test_turning_the_dial_computes_nothing_again():
