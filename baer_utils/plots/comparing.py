@@ -34,7 +34,7 @@ def agreement_matrix(share: ArrayLike, experts: Sequence[str]) -> BookFigure:
     experts : K names.
     """
     share = np.asarray(share, dtype=float)
-    figure, (ax,) = new_figure(2.0 + 0.4 * len(experts), width=7.4)
+    figure, (ax,) = new_figure(max(3.9, 2.0 + 0.4 * len(experts)))
     image = ax.imshow(100 * share, cmap="RdBu", vmin=0, vmax=100, interpolation="nearest", aspect="auto")
     for row, column in np.argwhere(~np.isnan(share) & ~np.eye(len(share), dtype=bool)):
         dark = abs(share[row, column] - 0.5) > 0.35

@@ -89,7 +89,7 @@ def panel_each(names: Sequence[str], xlabel: str, ylabel: str, *, height: float)
     """One small panel per name, up to three in a row, on common axes that are named once; `height` of a row, inches."""
     columns = min(3, max(1, len(names)))
     rows = max(1, -(-len(names) // columns))
-    figure, axes = new_figure(0.9 + height * rows, columns, rows=rows, sharex=True, sharey=True)
+    figure, axes = new_figure(max(3.2, 0.9 + height * rows), columns, rows=rows, sharex=True, sharey=True)
     for ax in axes[len(names) :]:
         ax.remove()
     for number, (ax, name) in enumerate(zip(axes, names, strict=False)):

@@ -40,7 +40,7 @@ def order_plane(L: NDArray, experts: Sequence[str]) -> BookFigure:
     L : array (N, K, 2) of signed run log-odds, orders ``ab`` and ``ba``; pairs without both are left out.
     experts : K names.
     """
-    names = ("preference for a, a shown first (probability)", "preference for a, b shown first (probability)")
+    names = ("preference, a shown first (probability)", "preference, b shown first (probability)")
     figure, axes = panel_each(experts, *names, height=2.0)
     for k, (ax, name) in enumerate(zip(axes, experts, strict=True)):
         for low, high in ((0.0, 0.5), (0.5, 1.0)):
