@@ -26,7 +26,7 @@ from baer_utils.widgets.presence import LiveView, shown
 
 EXPERT = ("direct",)
 EMBEDDED = (
-    "The first press loads the embedded judge, SmolLM2 with 135 million weights: about ten seconds and 0.6 GB of "
+    "The first press loads the embedded judge, SmolLM2 with 135 million weights: about ten seconds and 1 GB of "
     "memory, longer where it has to be fetched and converted first. Every press after that takes about a second."
 )
 OTHER = "The first press opens {}; how long that takes depends on its size."
