@@ -45,7 +45,7 @@ def agreement_matrix(share: ArrayLike, experts: Sequence[str]) -> BookFigure:
     ax.set_yticks(range(len(names)), names)
     ax.grid(visible=False)
     decorate(ax, "expert", "expert")
-    figure.colorbar(image, ax=ax, shrink=0.9, label="same winner (% of pairs with two opinions)")
+    figure.colorbar(image, ax=ax, shrink=0.9, label="same winner (% of common opinions)")
     return figure
 
 
