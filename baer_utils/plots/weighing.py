@@ -137,7 +137,7 @@ def feature_plane(phi: ArrayLike, swapped_phi: ArrayLike, names: tuple[str, str]
 
 
 def feature_map(phi: ArrayLike, swapped_phi: ArrayLike, names: Sequence[str]) -> BookFigure:
-    """Whole feature rows of some pairs beside those of their swaps; blue against red, each column by its own largest.
+    """Whole feature rows of some pairs above those of their swaps; blue against red, each column by its own largest.
 
     Parameters
     ----------
