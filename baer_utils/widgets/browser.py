@@ -125,7 +125,7 @@ class DisagreementBrowser(LiveView):
         self.subset = Dropdown(options=[ALL_SUBSETS, *subsets], description="subset", **WIDE)
         self.confidence = FloatRangeSlider(value=(0, 0.5), min=0, max=0.5, step=0.01, description="|p - 1/2|", **WIDE)
         self.place = IntSlider(value=1, min=1, max=1, description="pair", continuous_update=False, **WIDE)
-        self.status, self.page = HtmlView(), HtmlView(layout=Layout(width="100%"))
+        self.status, self.page = HtmlView(), HtmlView(layout=Layout(width="auto"))
         filters = (self.expert, self.kind, self.subset, self.confidence)
         wrap = Layout(flex_flow="row wrap")
         super().__init__([HBox(filters, layout=wrap), HBox([self.place, self.status], layout=wrap), self.page],

@@ -82,7 +82,7 @@ class TauDial(LiveView):
         self.tau = SelectionSlider(
             options=options, value=settings.start, description="tau", layout=Layout(width="30em", max_width="100%")
         )
-        self.page = HtmlView(settings.page(settings.start), layout=Layout(width="100%"))
+        self.page = HtmlView(settings.page(settings.start), layout=Layout(width="auto"))
         super().__init__([self.tau, self.page], settings.static())
         self.tau.observe(lambda change: self._show(change["new"]), "value")
 

@@ -54,12 +54,12 @@ class SwapPlayground(LiveView):
         self._name, self._judge = judge, None
         first = pair.iloc[0]
         values = (first["instruction"], first["response_a"], first["response_b"])
-        wide = {"layout": Layout(width="100%", height="4.5em"), "style": {"description_width": "6em"}}
+        wide = {"layout": Layout(width="auto", height="4.5em"), "style": {"description_width": "6em"}}
         self.fields = [Textarea(value=value, description=name, **wide)
                        for value, name in zip(values, FIELDS, strict=True)]  # fmt: skip
         self.button = Button(description="Judge both ways round", button_style="primary", layout=Layout(width="16em"))
         about = EMBEDDED if judge.partition("?")[0] == "smollm2-135m" else OTHER.format(judge)
-        self.status, self.result = HtmlView(sentence(about)), HtmlView(layout=Layout(width="100%"))
+        self.status, self.result = HtmlView(sentence(about)), HtmlView(layout=Layout(width="auto"))
         super().__init__([*self.fields, self.button, self.status, self.result], recorded(pair, runs))
         self.button.on_click(lambda _: self._press())
         for field in self.fields:
