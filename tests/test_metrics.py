@@ -17,6 +17,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from baer_utils.metrics import (
+    agreement,
     any_expert_oracle,
     as_answers,
     best_single,
@@ -429,6 +430,15 @@ def test_disagreement_agreement_and_silence_add_up_and_do_not_depend_on_the_fram
     assert found["disagree"] == np.mean([len(signs) == 2 for signs in rows])
     assert found["agree_wrong"] == np.mean([signs == {-label} for signs, label in zip(rows, y, strict=True)])
     assert found["silent"] == np.mean([not signs for signs in rows])
+
+
+@given(evidence)
+def test_agreement_is_the_share_of_common_opinions_that_name_one_winner(z):
+    share = agreement(z)
+    assert same(share, share.T) and same(share, agreement(-z))
+    for j, k in np.ndindex(share.shape):
+        both = [(x[j] > 0) == (x[k] > 0) for x in z if abs(x[j]) > 0 and abs(x[k]) > 0]
+        assert math.isclose(share[j, k], np.mean(both)) if both else np.isnan(share[j, k])
 
 
 def test_experts_that_read_one_template_share_one_vote():

@@ -15,6 +15,7 @@ from baer_utils.batch.book import NOTEBOOKS, find_notebooks
 from baer_utils.batch.execution import NotebookFailed
 from baer_utils.batch.parameters import literals
 from baer_utils.reports import load_results
+from tests import measure
 from tests.finished_book import finished_book, run_into
 
 NAMES = [
@@ -50,6 +51,23 @@ def test_shared_parameters_have_the_same_defaults_everywhere():
     books = find_notebooks()
     for name in SHARED:
         assert len({repr(book.parameters[name]) for book in books}) == 1, name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_reads_in_short_cells_between_enough_prose_and_captions_every_figure(name):
+    taken = measure.measure(NOTEBOOKS / f"{name}.ipynb")
+    assert not taken.outside(), f"{name} lies outside {measure.LIMITS} in {taken.outside()}"
+    assert not taken.bare, f"{name}: a plots.caption must follow {', '.join(taken.bare)}"
+
+
+def test_the_measure_sees_long_cells_functions_missing_prose_and_a_bare_figure(tmp_path):
+    code = ["def f():\n    return 1\n\n# only a comment\n", "x = 1\n" * 20, "display(plots.forest(x))", "y = 2"]
+    cells = [{"cell_type": "code", "source": text} for text in code]
+    cells += [{"cell_type": "markdown", "source": "Two [words](../a/long/address.html) $x + y$ and - 1"}]
+    (tmp_path / "n.ipynb").write_text(json.dumps({"cells": cells}))
+    taken = measure.measure(tmp_path / "n.ipynb")
+    assert (taken.cells, taken.median, taken.in_functions, taken.words_per_line) == (5, 1.5, 2 / 24, 4 / 24)
+    assert taken.bare == ("forest",) and set(taken.outside()) == {"cells", "words_per_line"}
 
 
 @pytest.mark.parametrize("name", NAMES)

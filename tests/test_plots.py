@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 
 from baer_utils import early_exit, metrics, plots, selective
 from baer_utils.evidence import summarize
-from baer_utils.metrics import opinions
+from baer_utils.metrics import agreement, opinions
 from baer_utils.plots import look
 from baer_utils.routing import reliability_curve
 from baer_utils.scores import probability
@@ -86,6 +86,10 @@ RULES = [f"{rule}{end}" for rule in ("matched_rule", "paper_rule") for end in ("
 METHODS = pd.DataFrame(
     [[0.4, 0.5, 0.6, 0.3, 0.4, 0.5], [0.4, 0.5, 0.6, np.nan, np.nan, np.nan]], ["stack", "direct"], RULES
 )
+BILL = pd.DataFrame(
+    {"tokens": [180.0, 2900.0], "accuracy": [0.5, 0.6], "low": [0.4, 0.5], "high": [0.6, 0.7]}, list(EXPERTS)
+)
+DIAL = pd.DataFrame({"risk": [0.2, 0.25, 0.3], "cost": [300.0, 200.0, 0.0]}, [0.0, 0.01, 0.1])
 
 POINTS = pd.DataFrame(
     [("single_best", 1.0, 0.20, 0.18, 0.22), ("role", 2.3, 0.17, 0.16, 0.18), ("stopped", 2.3, 0.18, 0.17, 0.19),
@@ -149,6 +153,9 @@ FIGURES = {
     "risk_coverage": lambda b: plots.risk_coverage(
         {"stack": selective.risk_coverage(np.abs(b.phi[:, 0]), b.phi[:, 0] * b.y <= 0)}, alpha=0.1
     ),
+    "agreement_matrix": lambda b: plots.agreement_matrix(agreement(b.evidence.z), EXPERTS),
+    "price_of_accuracy": lambda b: plots.price_of_accuracy(BILL),
+    "tau_path": lambda b: plots.tau_path(DIAL, chosen=0.01),
     "letters_exchanged": lambda b: plots.letters_exchanged(b.evidence.z[:, 0], -b.evidence.z[:, 0]),
     "screening_margins": lambda b: plots.screening_margins(SCREENED),
     "bank_prices": lambda b: plots.bank_prices(PRICES),
@@ -157,6 +164,7 @@ FIGURES = {
     ),
     "early_exit_tokens": lambda b: plots.early_exit_tokens({"a set": ASKING}, {"a set": BILLS[1]}),
 }
+ONE_PANEL_EACH = ("order_plane", "instability_against_confidence")
 every_figure = pytest.mark.parametrize("name", sorted(FIGURES))
 
 
@@ -169,8 +177,9 @@ def test_axes_are_labelled_and_no_text_leaves_the_picture(bank, name):
     figure = FIGURES[name](bank)
     figure.draw_without_rendering()
     axes = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-    assert all(ax.get_xlabel() for ax in axes)
-    assert axes[0].get_ylabel() or axes[0].get_yticklabels() or name == "opinion_bar"
+    small = name in ONE_PANEL_EACH  # panels on common axes, which are named once
+    assert (any if small else all)(ax.get_xlabel() for ax in axes if ax.get_subplotspec().is_last_row())
+    assert any(ax.get_ylabel() for ax in axes) or axes[0].get_yticklabels() or name == "opinion_bar"
     drawn = figure.get_tightbbox(FigureCanvasAgg(figure).get_renderer())  # of everything that shows, in inches
     width, height = figure.get_size_inches()
     assert drawn.x0 > -0.02 and drawn.x1 < width + 0.02 and drawn.y0 > -0.02 and drawn.y1 < height + 0.02
@@ -216,16 +225,18 @@ def test_every_expert_has_a_colour_and_a_mark_of_its_own():
     assert look.style("somebody else's judge") == look.style("somebody else's judge")
 
 
-@pytest.mark.parametrize("name", ["order_plane", "instability_against_confidence", "shrinkage"])
+@pytest.mark.parametrize("name", [*ONE_PANEL_EACH, "shrinkage"])
 def test_an_expert_is_drawn_in_its_own_colour(bank, name):
-    collections = [
-        c for c in FIGURES[name](bank).axes[0].collections if c.get_label() in ("direct", "chain of thought")
-    ]
-    drawn = {c.get_label(): to_hex(c.get_facecolor()[0]) for c in collections}
-    assert drawn == {look.spoken(expert): look.style(expert)[0].lower() for expert in EXPERTS}
+    drawn = {}
+    for ax in FIGURES[name](bank).axes:
+        for points in ax.collections:
+            title = ax.get_title(loc="left") if name in ONE_PANEL_EACH else points.get_label()
+            drawn[title] = to_hex(points.get_facecolor()[0])  # the last ones drawn lie on top
+    for expert in EXPERTS:
+        assert drawn[look.spoken(expert)] == look.style(expert)[0].lower()
 
 
-PLACES = {"forest": 50, "position_preference": 50, "gate_margins": 0, "label_mass": 1, "lambda_path": 1}
+PLACES = {"forest": 50, "position_preference": 50, "gate_margins": 0, "label_mass": 1, "lambda_path": 1, "tau_path": 1}
 
 
 @pytest.mark.parametrize("name, place", PLACES.items())

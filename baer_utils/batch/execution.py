@@ -24,7 +24,7 @@ from papermill.exceptions import PapermillExecutionError
 from traitlets import default
 
 from baer_utils.batch.parameters import Notebook
-from baer_utils.reports import REPOSITORY
+from baer_utils.reports import REPOSITORY, STATIC
 
 QUIET = ["--IPKernelApp.log_level=50"]  # else the kernel writes about its sockets and its own end
 ERROR_LINES = 12  # of a failing notebook's traceback, its end
@@ -65,6 +65,7 @@ def execute(notebook: Notebook, values: dict[str, Any], copy: Path) -> None:
     paths = [str(path).replace("{", "{{").replace("}", "}}") for path in (notebook.path, copy)]  # else: templates
     kernel = {"kernel_name": "python3", "kernel_manager_class": _OwnKernel, "extra_arguments": QUIET}
     variables = {"PYDEVD_DISABLE_FILE_VALIDATION": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}  # quiet in the copy
+    variables[STATIC] = "1"  # nobody is there to press a button
     with _environment(PYTHONPATH=str(REPOSITORY), **variables):
         try:
             papermill.execute_notebook(

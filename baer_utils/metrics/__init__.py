@@ -2,6 +2,7 @@
 
 from baer_utils.metrics.bank import (
     ONE_TEMPLATE,
+    agreement,
     any_expert_oracle,
     best_single,
     coin_oracle,
@@ -26,8 +27,9 @@ from baer_utils.metrics.intervals import paired_bootstrap, share_interval, wilso
 from baer_utils.metrics.rules import as_answers, ledger, pairwise_accuracy
 
 __all__ = [
-    "ONE_TEMPLATE", "any_expert_oracle", "as_answers", "best_single", "brier_score", "calibration_error", "coin_oracle",
-    "column_leads", "discordant", "first_shown", "flip_rate", "flips", "holm", "ledger", "longer_response", "majority",
-    "mcnemar", "minimum_detectable_effect", "opinions", "order_calibration", "paired_bootstrap", "pairwise_accuracy",
-    "reliability_curve", "share_interval", "simple_rules", "transfer_gap", "vote_weights", "wilson_interval",
+    "ONE_TEMPLATE", "agreement", "any_expert_oracle", "as_answers", "best_single", "brier_score", "calibration_error",
+    "coin_oracle", "column_leads", "discordant", "first_shown", "flip_rate", "flips", "holm", "ledger",
+    "longer_response", "majority", "mcnemar", "minimum_detectable_effect", "opinions", "order_calibration",
+    "paired_bootstrap", "pairwise_accuracy", "reliability_curve", "share_interval", "simple_rules", "transfer_gap",
+    "vote_weights", "wilson_interval",
 ]  # fmt: skip

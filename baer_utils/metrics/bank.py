@@ -82,6 +82,22 @@ def opinions(z: ArrayLike, y: ArrayLike) -> dict[str, float]:
     }
 
 
+def agreement(z: ArrayLike) -> NDArray[np.float64]:
+    """Share of pairs on which two experts name the same winner, among those where both have an opinion.
+
+    Parameters
+    ----------
+    z : array (N, K) of signed evidence; 0 and NaN are no opinion.
+
+    Returns
+    -------
+    array (K, K), symmetric, 1 on the diagonal; NaN where two experts never have an opinion on the same pair.
+    """
+    sign = np.sign(np.nan_to_num(np.asarray(z, dtype=float)))
+    together = np.abs(sign).T @ np.abs(sign)
+    return np.where(together > 0, (1 + (sign.T @ sign) / np.maximum(together, 1)) / 2, np.nan)
+
+
 def vote_weights(experts: Sequence[str]) -> NDArray[np.int64]:
     """Votes of each expert, in sixths, so that weighted counts stay exact integers.
 

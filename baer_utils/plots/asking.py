@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
 from baer_utils.evidence import clip_limit, summarize
@@ -27,6 +28,7 @@ from baer_utils.plots.look import (
     STYLES,
     BookFigure,
     decorate,
+    in_order,
     legend_below,
     new_figure,
     reference,
@@ -36,6 +38,7 @@ from baer_utils.plots.look import (
 )
 from baer_utils.records import STATUSES
 
+LOUD = 3.0  # log-odds beyond which an axis turns logarithmic, so that soft answers stay visible
 STATUS_LOOK = dict(zip(STATUSES, (GOOD, MIXED, BAD, CUT, NEUTRAL), strict=True))  # status -> colour, hatch
 
 
@@ -56,11 +59,21 @@ def swap_picture(L: NDArray, swapped_L: NDArray, rows: Sequence[str], *, clip: f
         _two_orders(ax, np.clip(runs, -limit, limit), evidence.z[:, 0], evidence.available[:, 0], rows)
         reference(ax, x=0.0)
         decorate(ax, "log-odds toward a (nats)", "", title)
+        ax.grid(visible=False, axis="y")
     row_names(axes[0], rows)
-    reach = max(1.0, *(abs(end) for end in axes[0].get_xlim()))
-    axes[0].set_xlim(-reach, reach)
+    _mirrored(axes, max(0.1, float(np.nanmax(np.abs(np.clip([L, swapped_L], -limit, limit)), initial=0.0))))
     legend_below(figure, axes[0])
     return figure
+
+
+def _mirrored(axes: Sequence[Axes], reach: float) -> None:
+    """The same room on both sides of 0; loud and quiet answers in one picture need a logarithm."""
+    for ax in axes:
+        if reach > LOUD:
+            ax.set_xscale("symlog", linthresh=0.1)
+            ax.xaxis.set_minor_locator(NullLocator())
+            ax.set_xlabel("log-odds toward a\n(nats, logarithmic beyond 0.1)")
+        ax.set_xlim(-1.15 * reach, 1.15 * reach) if reach <= LOUD else ax.set_xlim(-2 * reach, 2 * reach)
 
 
 def _two_orders(ax: Axes, runs: NDArray, z: NDArray, available: NDArray, rows: Sequence[str]) -> None:
@@ -84,7 +97,7 @@ def status_bars(runs: pd.DataFrame) -> BookFigure:
     runs : run table with at least one row.
     """
     counts = pd.crosstab(runs["protocol"], runs["status"]).reindex(columns=list(STATUSES), fill_value=0)
-    counts = counts.loc[list(dict.fromkeys(runs["protocol"]))]
+    counts = counts.loc[in_order(runs["protocol"])]
     shares = 100 * counts.div(counts.sum(axis=1), axis=0)
     figure, (ax,) = new_figure(1.4 + 0.4 * len(shares))
     start = np.zeros(len(shares))
@@ -111,7 +124,7 @@ def label_mass(runs: pd.DataFrame, *, least: float) -> BookFigure:
     """
     figure, (ax,) = new_figure(3.0)
     reads = runs[runs["label_mass"].notna()]
-    for name in dict.fromkeys(reads["protocol"]):
+    for name in in_order(reads["protocol"]):
         mass = np.sort(reads.loc[reads["protocol"] == name, "label_mass"].to_numpy())
         share = 100 * np.arange(1, len(mass) + 1) / len(mass)
         colour, mark = style(name)

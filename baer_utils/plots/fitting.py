@@ -44,8 +44,10 @@ def lambda_path(weights: pd.DataFrame, experts: Sequence[str], *, chosen: float)
         ax.plot(weights.index, weights.iloc[:, column], color="#b0b0b0", linewidth=0.8, label=text)
     for k, name in enumerate(experts):
         colour, mark = style(name)
-        for column, dash, text in ((k, "-", f"z {spoken(name)}"), (n_experts + k, "--", f"shrunk z {spoken(name)}")):
-            ax.plot(weights.index, weights.iloc[:, column], dash, color=colour, marker=mark, markersize=5, label=text)
+        ax.plot(weights.index, weights.iloc[:, k], color=colour, marker=mark, markersize=5, label=spoken(name))
+        ax.plot(weights.index, weights.iloc[:, n_experts + k], "--", color=colour, marker=mark, markersize=5)
+    for dash, text in (("-", "raw z"), ("--", "shrunk z")):
+        ax.plot([], [], dash, color=INK, label=text)
     ax.set_xscale("log")
     reference(ax, x=chosen, text="lambda chosen")
     reference(ax, y=0)

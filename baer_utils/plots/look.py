@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import matplotlib
 from IPython.display import Markdown
@@ -75,12 +75,35 @@ def spoken(name: str) -> str:
     return name.replace("_", " ")
 
 
-def new_figure(height: float, panels: int = 1, *, width: float = 7.4, **settings) -> tuple[BookFigure, list[Axes]]:
-    """An empty figure in the book's look with its panels side by side; sizes in inches."""
+def new_figure(
+    height: float, panels: int = 1, *, rows: int = 1, width: float = 7.4, **settings
+) -> tuple[BookFigure, list[Axes]]:
+    """An empty figure in the book's look, its panels side by side in one row or several; sizes in inches."""
     with matplotlib.rc_context(LOOK):
         figure = BookFigure(figsize=(width, height), layout="constrained", facecolor="white")
-        axes = figure.subplots(1, panels, squeeze=False, **settings)
-    return figure, list(axes[0])
+        axes = figure.subplots(rows, panels, squeeze=False, **settings)
+    return figure, list(axes.flat)
+
+
+def panel_each(names: Sequence[str], xlabel: str, ylabel: str, *, height: float) -> tuple[BookFigure, list[Axes]]:
+    """One small panel per name, up to three in a row, on common axes that are named once; `height` of a row, inches."""
+    columns = min(3, max(1, len(names)))
+    rows = max(1, -(-len(names) // columns))
+    figure, axes = new_figure(max(3.2, 0.9 + height * rows), columns, rows=rows, sharex=True, sharey=True)
+    for ax in axes[len(names) :]:
+        ax.remove()
+    for number, (ax, name) in enumerate(zip(axes, names, strict=False)):
+        decorate(ax, "", "", spoken(name))
+        ax.xaxis.set_tick_params(labelbottom=number + columns >= len(names))
+    axes[min(len(names) - 1, (rows - 1) * columns + columns // 2)].set_xlabel(xlabel)
+    axes[(rows // 2) * columns].set_ylabel(ylabel)
+    return figure, axes[: len(names)]
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Names without repetition: those with a look of their own in the book's fixed order, the others behind them."""
+    known = list(STYLES)
+    return sorted(dict.fromkeys(names), key=lambda name: known.index(name) if name in known else len(known))
 
 
 def decorate(ax: Axes, xlabel: str, ylabel: str, title: str = "") -> None:

@@ -44,11 +44,13 @@ def screening_margins(table: pd.DataFrame) -> BookFigure:
 
     Parameters
     ----------
-    table : what `gates.screen` returns; a head without a margin has no mark.
+    table : what `gates.screen` returns; a head that was not asked about any selection pair says so.
     """
     figure, (ax,) = new_figure(1.5 + 0.36 * len(table))
     for place, (_, row) in enumerate(table.iterrows()):
         ends = row["selection_margin"], row["calibration_margin"]
+        if np.isnan(ends[0]):
+            ax.text(0, place, "not asked", ha="center", va="center", color=GREY, fontsize=9, backgroundcolor="white")
         ax.plot(ends, [place, place], color=GREY, linewidth=1, zorder=2)
         ax.plot(ends[0], place, "o", color=INK, markersize=7, fillstyle="none", zorder=3)
         ax.plot(ends[1], place, "o", color=INK, markersize=7, zorder=3)

@@ -23,10 +23,13 @@ from baer_utils.plots.look import (
     decorate,
     legend_below,
     new_figure,
+    panel_each,
     reference,
     spoken,
     style,
 )
+
+MOST_TOGETHER = 40  # pairs at one place beyond which a mark grows no further
 
 
 def order_plane(L: NDArray, experts: Sequence[str]) -> BookFigure:
@@ -37,15 +40,15 @@ def order_plane(L: NDArray, experts: Sequence[str]) -> BookFigure:
     L : array (N, K, 2) of signed run log-odds, orders ``ab`` and ``ba``; pairs without both are left out.
     experts : K names.
     """
-    figure, (ax,) = new_figure(4.2, width=5.6)
-    for low, high in ((0.0, 0.5), (0.5, 1.0)):
-        ax.fill_between([low, high], low, high, color=PALE, zorder=0, linewidth=0)
-    ax.plot([0, 1], [0, 1], color=GREY, linestyle=(0, (4, 3)), linewidth=1.2, label="order changes nothing")
-    for k, name in enumerate(experts):
-        _points(ax, expit(L[:, k, 0]), expit(L[:, k, 1]), name)
-    decorate(ax, "preference for a, a shown first (probability)", "preference for a, b shown first (probability)")
-    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
-    legend_below(figure, ax)
+    names = ("preference, a shown first (probability)", "preference, b shown first (probability)")
+    figure, axes = panel_each(experts, *names, height=2.0)
+    for k, (ax, name) in enumerate(zip(axes, experts, strict=True)):
+        for low, high in ((0.0, 0.5), (0.5, 1.0)):
+            ax.fill_between([low, high], low, high, color=PALE, zorder=0, linewidth=0)
+        ax.plot([0, 1], [0, 1], color=GREY, linestyle=(0, (4, 3)), linewidth=1.2, label="order changes nothing")
+        _points(ax, expit(L[:, k, 0]), expit(L[:, k, 1]), name, titled=True)
+        ax.set(xlim=(-0.05, 1.05), ylim=(-0.05, 1.05))
+    legend_below(figure, axes[0])
     return figure
 
 
@@ -56,17 +59,17 @@ def instability_against_confidence(evidence: Evidence) -> BookFigure:
     ----------
     evidence : of K experts on N pairs; an expert without a verdict on a pair has no point there.
     """
-    figure, (ax,) = new_figure(3.9, width=6.2)
+    names = ("confidence |p - 1/2| (probability)", "instability delta (probability)")
+    figure, axes = panel_each(evidence.experts, *names, height=1.75)
     sure = np.abs(evidence.p - 0.5)
-    ax.fill_between([0, 0.25], [0, 0.5], [1, 0.5], color=PALE, linewidth=0, zorder=0)
-    ax.plot([0, 0.5], [0, 1], color=GREY, linestyle=(0, (4, 3)), linewidth=1.2, label="verdict flips above")
-    ax.plot([0, 0.5], [1, 0], color=GREY, linestyle=":", linewidth=1.2, label="as far as two orders can move")
-    for k, name in enumerate(evidence.experts):
+    for k, (ax, name) in enumerate(zip(axes, evidence.experts, strict=True)):
+        ax.fill_between([0, 0.25], [0, 0.5], [1, 0.5], color=PALE, linewidth=0, zorder=0)
+        ax.plot([0, 0.5], [0, 1], color=GREY, linestyle=(0, (4, 3)), linewidth=1.2, label="verdict flips above")
+        ax.plot([0, 0.5], [1, 0], color=GREY, linestyle=":", linewidth=1.2, label="as far as two orders can move")
         has = evidence.available[:, k]
-        _points(ax, sure[has, k], evidence.delta[has, k], name)
-    decorate(ax, "confidence |p - 1/2| (probability)", "instability delta (probability)")
-    ax.set(xlim=(-0.015, 0.515), ylim=(-0.03, 1.03))
-    legend_below(figure, ax)
+        _points(ax, sure[has, k], evidence.delta[has, k], name, titled=True)
+        ax.set(xlim=(-0.025, 0.525), ylim=(-0.05, 1.05))
+    legend_below(figure, axes[0])
     return figure
 
 
@@ -134,7 +137,7 @@ def feature_plane(phi: ArrayLike, swapped_phi: ArrayLike, names: tuple[str, str]
 
 
 def feature_map(phi: ArrayLike, swapped_phi: ArrayLike, names: Sequence[str]) -> BookFigure:
-    """Whole feature rows of some pairs beside those of their swaps; blue against red, each column by its own largest.
+    """Whole feature rows of some pairs above those of their swaps; blue against red, each column by its own largest.
 
     Parameters
     ----------
@@ -143,22 +146,26 @@ def feature_map(phi: ArrayLike, swapped_phi: ArrayLike, names: Sequence[str]) ->
     both = np.stack([np.asarray(phi, dtype=float), np.asarray(swapped_phi, dtype=float)])
     largest = np.abs(both).max(axis=(0, 1))
     scaled = both / np.where(largest > 0, largest, 1.0)
-    figure, axes = new_figure(2.2 + 0.13 * len(names) + 0.16 * both.shape[1], 2, sharey=True)
+    figure, axes = new_figure(2.2 + 0.3 * both.shape[1], rows=2, sharex=True)
     for ax, values, title in zip(axes, scaled, ("phi(x)", "phi(Tx)"), strict=True):
         image = ax.imshow(values, cmap="RdBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
         ax.set_xticks(range(len(names)), [spoken(name) for name in names], rotation=90, fontsize=8)
         ax.set_yticks([])
         ax.grid(visible=False)
-        decorate(ax, "feature", "", title)
-    axes[0].set_ylabel("pair")
+        decorate(ax, "feature", "pair", title)
     figure.colorbar(image, ax=axes, shrink=0.8, label="value / largest of column")
+    axes[0].set_xlabel("")
     return figure
 
 
-def _points(ax: Axes, x: NDArray, y: NDArray, name: str) -> None:
-    """One expert's points, a mark growing with the pairs that share its place; the legend says where there are none."""
+def _points(ax: Axes, x: NDArray, y: NDArray, name: str, *, titled: bool = False) -> None:
+    """One expert's points, a mark growing with the pairs that share its place; legend or title say where none are."""
     colour, mark = style(name)
     places = np.stack([x, y], axis=1)[~(np.isnan(x) | np.isnan(y))]
     text = spoken(name) if len(places) else f"{spoken(name)} (none)"
     places, count = np.unique(places.round(6), axis=0, return_counts=True)
-    ax.scatter(*places.T, color=colour, marker=mark, s=30 * np.sqrt(count), alpha=0.75, linewidth=0, label=text)
+    size = 18 * np.sqrt(np.minimum(count, MOST_TOGETHER))
+    ax.scatter(*places.T, color=colour, marker=mark, s=size, alpha=0.75, linewidth=0, label=None if titled else text,
+               clip_on=False)  # fmt: skip
+    if titled:
+        decorate(ax, ax.get_xlabel(), ax.get_ylabel(), text)
