@@ -46,9 +46,9 @@ TAG = Settings().tag
 
 @pytest.fixture(autouse=True, scope="module")
 def two_small_models():
-    """Two models to compare, and forests of 32 trees: the comparison itself is tested in test_routing.py."""
+    """Two models to compare, and forests of 16 trees: the comparison itself is tested in test_routing.py."""
     patch = pytest.MonkeyPatch()
-    patch.setattr("baer_utils.routing.models.TREES", 32)
+    patch.setattr("baer_utils.routing.models.TREES", 16)
     patch.setattr("baer_utils.deployment.evaluating.MODELS", ("logistic", "random_forest"))
     yield
     patch.undo()
