@@ -184,6 +184,9 @@ def _check_columns(frame: pd.DataFrame, columns: tuple[str, ...], kind: str) -> 
 
 
 def _as_text(out: pd.DataFrame, column: str, remedy: str) -> None:
+    if isinstance(out[column].dtype, pd.StringDtype) and out[column].dtype.storage == "pyarrow":
+        _refuse(out, out[column].isna(), column, "must be text", remedy)  # Arrow's text is whole by construction
+        return
     is_text = out[column].map(lambda value: isinstance(value, str)).astype(bool)
     _refuse(out, ~is_text, column, "must be text", remedy)
     whole = out[column].map(_is_whole).astype(bool)
@@ -205,6 +208,11 @@ def _refuse(frame: pd.DataFrame, wrong, column: str, must: str, remedy: str) -> 
         row = int(np.flatnonzero(wrong)[0])
         pair, came = frame["pair_id"].iloc[row], frame[column].iloc[row]
         raise ValueError(f"{column} {must}; row {row} (pair {pair}) is {came!r} ({int(wrong.sum())} such). {remedy}")
+
+
+def about(runs: pd.DataFrame, pair_ids: Sequence[str]) -> NDArray[np.bool_]:
+    """Which rows of a run table are about one of these pairs; fast where there are many of both."""
+    return pd.Index(pair_ids).drop_duplicates().get_indexer(runs["pair_id"]) >= 0
 
 
 # ---------------------------------------------------------------- the swap

@@ -46,9 +46,9 @@ TAG = Settings().tag
 
 @pytest.fixture(autouse=True, scope="module")
 def two_small_models():
-    """Two models to compare, and forests of 32 trees: the comparison itself is tested in test_routing.py."""
+    """Two models to compare, and forests of 16 trees: the comparison itself is tested in test_routing.py."""
     patch = pytest.MonkeyPatch()
-    patch.setattr("baer_utils.routing.models.TREES", 32)
+    patch.setattr("baer_utils.routing.models.TREES", 16)
     patch.setattr("baer_utils.deployment.evaluating.MODELS", ("logistic", "random_forest"))
     yield
     patch.undo()
@@ -94,9 +94,9 @@ def in_store(folder: Path, labelled: pd.DataFrame, runs: pd.DataFrame) -> Simple
     return SimpleNamespace(labelled=labelled, store=store, pairs=pairs, runs=runs)
 
 
-def frozen_in(c: SimpleNamespace, path: Path, decide=select_head) -> Frozen:
-    c.development = develop(c.pairs, c.runs, EXPERTS)
-    c.decision = decide(c.development)
+def frozen_in(c: SimpleNamespace, path: Path, heads=HEADS) -> Frozen:
+    c.development = develop(c.pairs, c.runs, EXPERTS, heads=heads)
+    c.decision = select_head(c.development)
     return freeze(c.decision, fit_heads(c.pairs, c.runs, c.decision, describe_condition(c.store, EXPERTS)), path)
 
 
@@ -137,7 +137,7 @@ def test_a_strong_reference_replaces_the_others_and_one_without_runs_is_not_eval
     labelled = make_pairs(260, 3)
     weak = make_runs(labelled, EXPERTS, 3, skill=0.05)
     c = in_store(tmp_path / "with", labelled, pd.concat([weak, alone(labelled, "reference", 2.0)], ignore_index=True))
-    frozen = frozen_in(c, tmp_path / "frozen")
+    frozen = frozen_in(c, tmp_path / "frozen", ("stack", "reference"))
     assert frozen.head == "reference" and "reference replaces" in str(c.decision)
     test = c.pairs[c.pairs["split"] == "test"].sort_values("pair_id")
     by_hand = pointwise_evidence(c.runs, test["pair_id"], protocol="reference")
@@ -147,7 +147,7 @@ def test_a_strong_reference_replaces_the_others_and_one_without_runs_is_not_eval
     assert report.summary["calls"] == report.methods.loc["BAER (reference)", "calls"] == 2
     assert report.methods.loc["stack", "calls"] > 5
 
-    without = develop(c.pairs, weak, EXPERTS)
+    without = develop(c.pairs, weak, EXPERTS, heads=("reference",))
     assert without.heads["reference"] is None
     assert "reference was not evaluated: its runs are missing on selection" in str(select_head(without))
     only = c.pairs.loc[c.pairs["split"] == "selection", "pair_id"]
@@ -302,7 +302,8 @@ def test_every_head_comes_back_from_disk_and_the_same_data_in_any_order_give_the
     shuffled = SimpleNamespace(**vars(routed) | {"pairs": routed.pairs.iloc[::-1], "runs": routed.runs.iloc[order]})
     assert frozen_in(shuffled, tmp_path / "shuffled").sha256 == routed.frozen.sha256
     swapped = SimpleNamespace(**vars(routed) | {"pairs": swap_pairs(routed.pairs), "runs": swap_runs(routed.runs)})
-    turned = frozen_in(swapped, tmp_path / "swapped")
+    heads = fit_heads(swapped.pairs, swapped.runs, routed.decision, describe_condition(routed.store, EXPERTS))
+    turned = freeze(routed.decision, heads, tmp_path / "swapped")
     assert same(turned.arrays["route_model"], routed.frozen.arrays["route_model"])
 
 
@@ -361,7 +362,7 @@ def test_the_report_says_on_which_subsets_a_lead_rests_and_repeats_itself_withou
     noise = np.random.default_rng(1).choice([1.0, -1.0], int(weak.sum()) // 2)
     runs.loc[weak, "log_odds"] = np.tile(noise.reshape(2, -1), (1, 2)).reshape(-1)[: weak.sum()]
     c = in_store(tmp_path, labelled, runs)
-    frozen = frozen_in(c, tmp_path / "frozen", deploying("stack"))
+    frozen = frozen_in(c, tmp_path / "frozen", ("stack",))
     report = open_test(frozen, c.store)
     table, named = report.pairs, report.summary["explained_by"]
     fair = report.comparisons.iloc[0]

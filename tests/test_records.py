@@ -16,6 +16,7 @@ from baer_utils.records import (
     SPLITS,
     STATUSES,
     SWAPPED_VIEW,
+    about,
     check_pairs,
     check_runs,
     content_id,
@@ -283,3 +284,9 @@ def test_half_a_surrogate_pair_is_refused_by_row(column):
     pairs.loc[1, column] = "half \ud83d of it"
     with pytest.raises(ValueError, match=f"{column} must be valid Unicode; .*row 1"):
         check_pairs(pairs)
+
+
+@given(st.lists(st.sampled_from("pqrs"), max_size=12), st.lists(st.sampled_from("pqrst"), max_size=6))
+def test_the_rows_about_some_pairs_are_those_that_name_one_of_them(named, ids):
+    runs = pd.DataFrame({"pair_id": pd.Series(named, dtype="str")})
+    assert about(runs, ids).tolist() == [name in ids for name in named]

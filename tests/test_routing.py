@@ -44,8 +44,8 @@ PROMISED_TREES = TREES
 
 @pytest.fixture(autouse=True)
 def small_models(monkeypatch):
-    """Forests of 12 trees, 8 rounds of boosting: how many there are changes nothing that is tested here."""
-    monkeypatch.setattr("baer_utils.routing.models.TREES", 12)
+    """Forests of 8 trees, 8 rounds of boosting: how many there are changes nothing that is tested here."""
+    monkeypatch.setattr("baer_utils.routing.models.TREES", 8)
     monkeypatch.setattr("baer_utils.routing.models.ROUNDS", 8)
 
 
@@ -119,7 +119,7 @@ def test_with_the_model_fixed_the_order_of_the_pairs_changes_no_reliability(name
 
 
 @FEW
-@given(arrays(float, (7, 4), elements=st.sampled_from([0.2, 0.5, 0.5 + 1e-12, 0.9])), arrays(bool, (7, 4)))
+@given(arrays(float, (7, 4), elements=st.sampled_from([0.0, 0.2, 0.5, 0.5 + 1e-12, 0.9])), arrays(bool, (7, 4)))
 def test_the_first_of_the_most_reliable_experts_with_an_opinion_speaks(reliability, available):
     chosen = best_available(reliability, available)
     for row, (k, values, has) in enumerate(zip(chosen, reliability, available, strict=True)):
@@ -128,10 +128,10 @@ def test_the_first_of_the_most_reliable_experts_with_an_opinion_speaks(reliabili
 
 
 def test_an_expert_without_an_opinion_is_chosen_only_where_nobody_has_one_and_the_score_is_then_zero():
-    z = np.array([[0.0, 0.0, -0.1], [0.0, 0.0, 0.0]])
-    chosen = best_available([[0.9, 0.8, 0.1], [0.1, 0.8, 0.9]], z != 0)
-    assert chosen.tolist() == [2, 0]
-    assert routed_score(z, chosen).tolist() == [-0.1, 0.0]
+    z = np.array([[0.0, 0.0, -0.1], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    chosen = best_available([[0.9, 0.8, 0.1], [0.1, 0.8, 0.9], [0.9, 0.0, 0.0]], z != 0)
+    assert chosen.tolist() == [2, 0, 2]
+    assert routed_score(z, chosen).tolist() == [-0.1, 0.0, 1.0]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -145,8 +145,8 @@ def test_planted_specialists_make_the_router_beat_every_expert_and_the_simple_ru
     if name == "logistic":  # identity and subset enter it as a sum, so it cannot see who is at home where
         assert own < 0.5
     else:
-        least = 0.7 if name == "gradient_boosting" else 0.95  # it also learns the coins by heart
-        assert own > least and routed > best + 0.1 and routed > confident + 0.1
+        least, lead = (0.45, 0.02) if name == "gradient_boosting" else (0.95, 0.2)  # a few rounds learn little
+        assert own > least and routed > max(best, confident) + lead
 
 
 def test_a_lookup_by_subset_finds_planted_specialists_too_and_falls_back_where_it_never_looked():
@@ -181,8 +181,19 @@ def test_the_model_is_the_one_that_routes_most_unseen_questions_right_redone_by_
     inside = out_of_fold_routes(rho, correct, groups, seed=4)
     assert (inside.model, inside.accuracy_by_model) == (found.name, found.accuracy_by_model)
     for held, name in enumerate(inside.model_by_fold):
+        assert name == chosen_without(held, rho, correct, fold, seed=4)
         fitted = fit_model(name, rho[fold != held], correct[fold != held], seed=4)
         assert same(inside.reliability[fold == held], predict_model(fitted, rho[fold == held]))
+
+
+def chosen_without(held: int, rho, correct, fold, *, seed: int) -> str:
+    """The model that routes most pairs right on the other folds, each held out in turn and one fold never seen."""
+    right = dict.fromkeys(MODELS, 0)
+    for name, inner in itertools.product(MODELS, set(range(5)) - {held}):
+        train, rows = (fold != held) & (fold != inner), np.flatnonzero(fold == inner)
+        fitted = fit_model(name, rho[train], correct[train], seed=seed)
+        right[name] += int(correct[rows, np.argmax(predict_model(fitted, rho[rows]), axis=1)].sum())
+    return max(MODELS, key=lambda name: (right[name], -MODELS.index(name)))
 
 
 def test_models_that_are_equally_right_give_way_to_the_simplest():
@@ -196,10 +207,10 @@ def test_models_that_are_equally_right_give_way_to_the_simplest():
 def test_what_a_held_out_question_teaches_never_reaches_its_own_route():
     rho, _, _, _, correct, groups = specialists(120, accuracy=0.7)
     fold = question_folds(groups, seed=0)
-    before = out_of_fold_routes(rho, correct, groups, seed=0, models=MODELS[:3])
+    before = out_of_fold_routes(rho, correct, groups, seed=0, models=("logistic", "extra_trees"))
     turned = correct.copy()
     turned[fold == 2] = 1 - turned[fold == 2]
-    after = out_of_fold_routes(rho, turned, groups, seed=0, models=MODELS[:3])
+    after = out_of_fold_routes(rho, turned, groups, seed=0, models=("logistic", "extra_trees"))
     assert same(before.reliability[fold == 2], after.reliability[fold == 2])
     assert before.model_by_fold[2] == after.model_by_fold[2]
     assert not same(before.reliability[fold != 2], after.reliability[fold != 2])

@@ -12,6 +12,7 @@ import pandas as pd
 
 from baer_utils.debias import EXCHANGED_VIEWS, SOURCE, content_order
 from baer_utils.protocols import DERIVED
+from baer_utils.records import about
 
 TOKENS = ["prompt_tokens", "new_tokens"]
 
@@ -30,7 +31,7 @@ def native_calls(runs: pd.DataFrame, pairs: pd.DataFrame, method: str) -> pd.Dat
     its prior was estimated on were asked in both, which is paid once and not counted here. CalibraEval asks its third
     prompt, ``ba_BA``, besides direct's two.
     """
-    runs = runs[runs["pair_id"].isin(pairs["pair_id"])]
+    runs = runs[about(runs, pairs["pair_id"])]
     own = calls_of(runs, method)
     if method == "pride":
         order = pd.Series(content_order(pairs["response_a"], pairs["response_b"]), pairs["pair_id"].to_numpy())
@@ -69,4 +70,4 @@ def per_pair(calls: pd.DataFrame, n: int) -> dict[str, float]:
 def of_pairs(runs: pd.DataFrame, pair_ids: Sequence[str] | None) -> tuple[pd.DataFrame, int]:
     """The rows of some pairs (None: all), and how many pairs to divide by."""
     ids = runs["pair_id"].unique() if pair_ids is None else pair_ids
-    return runs[runs["pair_id"].isin(ids)], max(len(ids), 1)
+    return runs[about(runs, ids)], max(len(ids), 1)

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from baer_utils.prompts import LABEL_SIGN
-from baer_utils.records import SILENT
+from baer_utils.records import SILENT, about
 
 SOURCE = "direct"  # whose reads are corrected
 EXCHANGED_VIEWS = ("ab_BA", "ba_BA")  # the first response labelled B: asked by `direct`, or by `calibraeval` itself
@@ -55,7 +55,7 @@ def label_reads(runs: pd.DataFrame, pair_ids: Sequence[str], views: Sequence[str
         raise ValueError(f"pair_ids must name each pair once; {repeated!r} occurs again. Drop the repeats.")
     asked_by_itself = (runs["protocol"] == "calibraeval") & runs["view"].isin(EXCHANGED_VIEWS)
     is_read = (runs["stage"] == "verdict") & (runs["trial"] == 0) & runs["view"].isin(list(views))
-    rows = runs[is_read & ((runs["protocol"] == SOURCE) | asked_by_itself) & runs["pair_id"].isin(index)]
+    rows = runs[is_read & ((runs["protocol"] == SOURCE) | asked_by_itself) & about(runs, index)]
     reads = np.full((len(index), len(views)), np.nan)
     for name in ("calibraeval", SOURCE):  # the later one overwrites
         own = _one_each(rows[rows["protocol"] == name])

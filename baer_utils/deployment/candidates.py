@@ -16,12 +16,13 @@ from scipy.special import expit
 from baer_utils.evidence import Evidence
 from baer_utils.features import category_columns, reliability_features
 from baer_utils.protocols import EXTRA_CANDIDATES
+from baer_utils.records import about
 from baer_utils.screening import screened_score
 
 
 def extra_candidates(pairs: pd.DataFrame, runs: pd.DataFrame, experts: Sequence[str]) -> tuple[str, ...]:
     """The extra candidates that judged at least one of these pairs, in their fixed order."""
-    ran = set(runs.loc[runs["pair_id"].isin(pairs["pair_id"]), "protocol"]) - set(experts)
+    ran = set(runs.loc[about(runs, pairs["pair_id"]), "protocol"].unique()) - set(experts)
     named = [name for name in EXTRA_CANDIDATES if name in ran]
     return tuple(name for name in named if not np.isnan(screened_score(runs, pairs["pair_id"], name)).all())
 

@@ -79,7 +79,7 @@ def _refuse_another_condition(frozen: Frozen, store: Store) -> None:
 
 def _refuse_unjudged(pair_ids, runs, experts) -> None:
     judged = runs.loc[runs["protocol"].isin(experts), "pair_id"]
-    unjudged = pair_ids[~pair_ids.isin(judged)]
+    unjudged = pair_ids[~pair_ids.isin(judged.unique())]
     if len(unjudged) or not len(pair_ids):
         raise ValueError(
             f"the test opens once, so it must hold pairs and all of them must have been judged; {len(unjudged)} of "

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from baer_utils.records import SILENT
 
+NEEDED = ["pair_id", "protocol", "view", "trial", "status", "log_odds"]
 VOTED = "self_consistency"  # its trials are votes, pooled into one value per order
 
 
@@ -44,10 +45,12 @@ def run_array(runs: pd.DataFrame, experts: Sequence[str], pair_ids: Sequence[str
     experts, index = list(experts), pd.Index(sorted(runs["pair_id"].unique()) if pair_ids is None else list(pair_ids))
     if not index.is_unique or len(set(experts)) != len(experts):
         raise ValueError("pair_ids and experts must name each pair and each expert once; a name repeats. Drop repeats.")
-    rows = runs[(runs["stage"] == "verdict") & runs["view"].isin(["ab", "ba", "net"]) & runs["protocol"].isin(experts)]
-    rows = rows[rows["pair_id"].isin(index)]
+    verdicts = (runs["stage"] == "verdict") & runs["view"].isin(["ab", "ba", "net"]) & runs["protocol"].isin(experts)
+    rows = runs.loc[verdicts, NEEDED]
+    pair = index.get_indexer(rows["pair_id"])
+    rows, pair = rows[pair >= 0], pair[pair >= 0]
     _refuse_repeats(rows)
-    pair, expert = index.get_indexer(rows["pair_id"]), pd.Index(experts).get_indexer(rows["protocol"])
+    expert = pd.Index(experts).get_indexer(rows["protocol"])
     place = (rows["view"] == "ba").to_numpy().astype(int)
     value = np.where(rows["status"].isin(SILENT), np.nan, rows["log_odds"].to_numpy(float))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from baer_utils.records import RUN_KEY, check_runs
+from baer_utils.records import RUN_KEY, about, check_runs
 from baer_utils.store.files import append_table, moment_of, read_tables, remove_files, table_files
 
 COMPACT_ABOVE = 200  # files of answers, after which they are merged into one
@@ -93,7 +93,7 @@ class Store:
                 "Judge the pairs first (judging.judge_pairs)."
             )
         runs = _latest(tables)
-        return runs if self.pairs is None else runs[runs["pair_id"].isin(self.pairs["pair_id"])].reset_index(drop=True)
+        return runs if self.pairs is None else runs[about(runs, self.pairs["pair_id"])].reset_index(drop=True)
 
     def write_runs(self, runs: pd.DataFrame, tag: str = "") -> None:
         """Keep a run table under a tag; rows of the same run key replace what was there, all others stay.
