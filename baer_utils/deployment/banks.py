@@ -2,8 +2,9 @@
 
 Six judge models on LLMBar, each with its protocols as the bank, and a pool of judges on JudgeBench go through develop,
 gates, freeze and the one opening, for several split seeds. Seed 0 is the declared split; the others show how far the
-split was luck. What is done for one condition and seed is kept in a folder and not done again. This file fits nothing
-itself, and how the figures are laid out is not its business.
+split was luck. What is done for one condition and seed is kept in a folder and not done again while data and code stay
+the same; a head that other code makes differently is refused by the opened seal and wants another folder. This file
+fits nothing itself, and how the figures are laid out is not its business.
 """
 
 from __future__ import annotations
@@ -185,8 +186,10 @@ def _accuracies(shares: pd.Series, deployed: str) -> dict[str, float | None]:
 
 
 def _inputs(bank: Bank, seed: int) -> str:
-    """Name of what goes in: pairs with labels, verdicts, experts, seed."""
+    """Name of what goes in: pairs with labels, verdicts, experts, seed, and the source of this package."""
     rows = bank.runs[["pair_id", "protocol", "view", "log_odds"]].sort_values(["pair_id", "protocol", "view"])
     pairs = bank.pairs[["pair_id", "group_id", "subset", "label"]].sort_values("pair_id")
-    text = json.dumps([bank.name, bank.experts, seed, rows.to_csv(index=False), pairs.to_csv(index=False)])
+    source = [path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parents[1].rglob("*.py"))]
+    tables = [table.to_csv(index=False) for table in (rows, pairs)]
+    text = json.dumps([source, bank.name, bank.experts, seed, *tables])
     return hashlib.sha256(text.encode()).hexdigest()

@@ -98,24 +98,20 @@ def margin_table(figures: Sequence[dict]) -> pd.DataFrame:
 def summary_table(figures: Sequence[dict]) -> pd.DataFrame:
     """One row per condition, means over the seeds: what is deployed, what it beats, what nobody can.
 
-    Columns: `pairs` of a test split (mean), `deployed`, `best_single`, `majority`, `oracle` and `stack` (matched rule),
-    `spread`, the standard deviation of the deployed head; `heads`, how often each was deployed; `zero_scores` and
-    `swap_violations`, numbers over all seeds.
+    Columns: `pairs` of a test split (mean), `deployed`, `best_single`, `majority`, `oracle`, `stack` (matched rule) and
+    `best_head`, the highest mean among `HEADS` that were evaluated under every seed; `spread`, the standard deviation
+    of the deployed head; `heads`, how often each was deployed; `zero_scores` and `swap_violations`, numbers over all
+    seeds.
     """
     shares = long_table(figures).set_index(["condition", "method", "seed"])["matched"].sort_index()
     mean, rows = shares.groupby(level=[0, 1]).mean(), {}
     for condition in dict.fromkeys(one["bank"] for one in figures):
         mine = [one for one in figures if one["bank"] == condition]
         heads = pd.Series([one["head"] for one in mine]).value_counts()
-        names = {
-            "deployed": "deployed",
-            "best_single": BEST,
-            "majority": "majority",
-            "oracle": "oracle",
-            "stack": "stack",
-        }
-        rows[condition] = {"pairs": np.mean([one["pairs"] for one in mine])}
-        rows[condition] |= {short: mean[condition, name] for short, name in names.items()}
+        rows[condition] = {"pairs": np.mean([one["pairs"] for one in mine]), "best_single": mean[condition, BEST]}
+        rows[condition] |= {name: mean[condition, name] for name in ("deployed", "majority", "oracle", "stack")}
+        evaluated = [shares[condition, head] for head in HEADS]
+        rows[condition]["best_head"] = max(of.mean() for of in evaluated if of.notna().all())
         rows[condition] |= {
             "spread": shares[condition, "deployed"].std(),
             "heads": ", ".join(f"{head} {count}" for head, count in heads.items()),
