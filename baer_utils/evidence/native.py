@@ -21,14 +21,19 @@ from baer_utils.protocols import EXPERTS, PROTOCOLS
 from baer_utils.records import SILENT
 
 
-def _sign_of_mean(runs: pd.DataFrame, pairs: pd.DataFrame, method: str) -> NDArray[np.float64]:
-    """Both orders: the sign of z, a tie at exactly 0, missing where no order answered.
+def _signs_of_means(runs: pd.DataFrame, pairs: pd.DataFrame, methods: Sequence[str]) -> NDArray[np.float64]:
+    """(N, K): the sign of z over both orders, a tie at exactly 0, missing where no order answered.
 
     Of hard verdicts (imported judges) this is the sign of the net of the orders: a verdict and a tie are that verdict,
     two that disagree are a tie.
     """
-    evidence = summarize(run_array(runs, [method], pairs["pair_id"]))
-    return np.where(evidence.available, np.sign(evidence.z), np.nan)[:, 0]
+    evidence = summarize(run_array(runs, methods, pairs["pair_id"]))
+    return np.where(evidence.available, np.sign(evidence.z), np.nan)
+
+
+def _sign_of_mean(runs: pd.DataFrame, pairs: pd.DataFrame, method: str) -> NDArray[np.float64]:
+    """Soft reads in both orders: the sign of z, a tie at exactly 0, missing where no order answered."""
+    return _signs_of_means(runs, pairs, [method])[:, 0]
 
 
 def _agreement(runs: pd.DataFrame, pairs: pd.DataFrame, method: str) -> NDArray[np.float64]:
@@ -120,13 +125,17 @@ def native_decisions(
         for a method without a native rule (the deliberate expert, an imported judge without runs), and where
         CalibraEval has reads to decide on but no pairs to fit on.
     """
-    imported = set(runs["protocol"]) - {*EXPERTS, *PROTOCOLS}
-    unknown = [name for name in methods if name not in NATIVE and name not in imported]
+    imported = [name for name in methods if name not in {*NATIVE, *EXPERTS, *PROTOCOLS}]
+    ran = set(runs["protocol"].unique()) if imported else set()
+    unknown = [name for name in methods if name not in NATIVE and not (name in imported and name in ran)]
     if unknown:
         raise ValueError(
             f"methods must have a native rule ({', '.join(NATIVE)}); not known: {', '.join(unknown)}. "
             "An imported judge must have runs in the table."
         )
     index = pd.Index(pairs["pair_id"], name="pair_id")
-    rules = dict.fromkeys(imported, _sign_of_mean) | NATIVE | {"calibraeval": partial(_three_prompts, debias=debias)}
-    return pd.DataFrame({name: rules[name](runs, pairs, name) for name in methods}, index=index, dtype=float)
+    rules = NATIVE | {"calibraeval": partial(_three_prompts, debias=debias)}
+    columns = {name: rules[name](runs, pairs, name) for name in methods if name in NATIVE}
+    if imported:  # all at once: the same rule for each of what may be many
+        columns |= dict(zip(imported, _signs_of_means(runs, pairs, imported).T, strict=True))
+    return pd.DataFrame({name: columns[name] for name in methods}, index=index, dtype=float)
