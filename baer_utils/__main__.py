@@ -45,6 +45,9 @@ def parser() -> argparse.ArgumentParser:
     grid.add_argument("--judgebench", help="folder of JudgeBench with data and outputs")
     grid.add_argument("--verdicts", help="long table of judges on JudgeBench, in the place of its outputs")
     grid.add_argument("--seeds", type=int, default=10, help="number of split seeds, from 0 (default: 10)")
+    grid.add_argument(
+        "--heads", nargs="+", help="heads to evaluate beside the stack; the router takes most of the time"
+    )
     grid.add_argument("--out", default="outputs/banks", help="folder of the results; a stopped grid goes on from it")
     grid.set_defaults(run=run_grid)
 
@@ -115,15 +118,19 @@ def planned(pairs, backbone, experts: tuple[str, ...]) -> str:
 def run_grid(args: argparse.Namespace) -> None:
     """`grid banks`: every condition of imported judges under every seed, then Table 1."""
     from baer_utils.deployment import banks, tables
+    from baer_utils.gates import HEADS
     from baer_utils.reports import repository_path
 
+    unknown = [head for head in args.heads or () if head not in HEADS]
+    if unknown:
+        raise ValueError(f"a head must be one of {', '.join(HEADS)}; {', '.join(unknown)} is not.")
     if not (args.llmbar or args.judgebench) or args.seeds < 1 or (args.verdicts and not args.judgebench):
         raise ValueError("grid banks needs --llmbar or --judgebench (which --verdicts goes with), and --seeds above 0.")
     conditions = banks.llmbar_banks(args.llmbar) if args.llmbar else []
     if args.judgebench:
         conditions.append(banks.judgebench_bank(args.judgebench, args.verdicts))
     folder, figures = repository_path(args.out), []
-    for one in banks.run_banks(conditions, range(args.seeds), folder):
+    for one in banks.run_banks(conditions, range(args.seeds), folder, args.heads or HEADS):
         figures.append(one)
         deployed, best = one["accuracy"]["deployed"], one["accuracy"][f"best single ({one['best_single']})"]
         print(f"{one['bank']}, seed {one['seed']}: {one['head']} {deployed:.1%}, best single {best:.1%}", flush=True)

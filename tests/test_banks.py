@@ -69,12 +69,13 @@ def made_bank(n: int = 260, seed: int = 0, name: str = "made / bank") -> Bank:
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     bank = made_bank()
-    return bank, folder, kept_or_run(bank, 0, folder)
+    return bank, folder, kept_or_run(bank, 0, folder, ("stack",))
 
 
 def test_a_condition_goes_from_runs_to_an_opened_test_and_its_swap_negates_everything(made):
     bank, _, figures = made
-    assert figures["swap"] == {"pairs": figures["pairs"], "not_negated": 0, "not_flipped": 0, "native_not_negated": 0}
+    names = ("not_negated", "not_flipped", "choice_changed", "native_not_negated")
+    assert figures["swap"] == {"pairs": figures["pairs"]} | dict.fromkeys(names, 0)
     accuracy = figures["accuracy"]
     assert (
         accuracy["deployed"] > max(accuracy[name] for name in ("fair", "other", "pool", "majority")) > accuracy["wrong"]
@@ -89,11 +90,11 @@ def test_a_condition_goes_from_runs_to_an_opened_test_and_its_swap_negates_every
 def test_what_is_kept_is_not_computed_again_unless_the_data_changed(made, monkeypatch):
     bank, folder, figures = made
     monkeypatch.setattr(conditions, "run_bank", lambda *_: pytest.fail("computed again"))
-    assert kept_or_run(bank, 0, folder) == figures
+    assert kept_or_run(bank, 0, folder, ("stack",)) == figures
     other = Bank(bank.name, bank.benchmark, bank.backbone, bank.pairs, swap_runs(bank.runs), bank.experts)
-    for changed, seed in ((bank, 1), (other, 0)):
+    for changed, seed, heads in ((bank, 1, ("stack",)), (other, 0, ("stack",)), (bank, 0, ("stack", "route"))):
         with pytest.raises(pytest.fail.Exception, match="computed again"):
-            kept_or_run(changed, seed, folder)
+            kept_or_run(changed, seed, folder, heads)
 
 
 def test_another_seed_deals_the_same_pairs_to_other_splits(made):
@@ -123,7 +124,7 @@ def test_llmbar_gives_six_banks_and_judgebench_one_of_seventeen_judges(llmbar):
 @needs_shared
 def test_on_llama2_the_deployed_head_leads_the_best_single_protocol_by_far_and_negates_with_the_swap(llmbar, tmp_path):
     bank = next(bank for bank in llmbar if bank.backbone == "LLaMA2")
-    figures = kept_or_run(bank, 0, tmp_path)
+    figures = kept_or_run(bank, 0, tmp_path, ("stack",))
     best = figures["accuracy"][f"best single ({figures['best_single']})"]
     assert figures["accuracy"]["deployed"] >= best + 0.15
     assert sum(count for name, count in figures["swap"].items() if name != "pairs") == 0
@@ -145,7 +146,8 @@ def figures_of(condition: str, seed: int, p: float, deployed: float, head: str =
     return {
         "bank": condition, "seed": seed, "head": head, "accuracy": shares, "paper": shares, "comparisons": rows,
         "oracle": 0.9, "oracle_coin_flippers": 0.9, "pairs": 10, "zero_scores": ["p1"], "best_single": "judge",
-        "swap": {"pairs": 10, "not_negated": 0}, "descriptors": {"flip_rate_mean": deployed},
+        "swap": {"pairs": 10, "not_negated": 0}, "without": {"deployed": 0.6, "best_single": 0.6},
+        "descriptors": {"flip_rate_mean": deployed},
     }  # fmt: skip
 
 

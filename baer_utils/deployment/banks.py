@@ -26,6 +26,7 @@ from baer_utils.deployment.fitting import fit_heads
 from baer_utils.deployment.freezing import freeze
 from baer_utils.deployment.frozen import Frozen
 from baer_utils.deployment.opening import open_test
+from baer_utils.deployment.report import TestReport
 from baer_utils.deployment.unseen import descriptors
 from baer_utils.gates import HEADS, select_head
 from baer_utils.importers import import_runs
@@ -89,25 +90,30 @@ def _bank(benchmark: str, backbone: str, pairs: pd.DataFrame, runs: pd.DataFrame
 # ---------------------------------------------------------------- one condition, one seed
 
 
-def run_banks(banks: Sequence[Bank], seeds: Sequence[int], folder: str | Path) -> Iterator[dict]:
-    """The figures of every bank under every seed, seed by seed; those kept in the folder are read, not made again."""
+def run_banks(
+    banks: Sequence[Bank], seeds: Sequence[int], folder: str | Path, heads: Sequence[str] = HEADS
+) -> Iterator[dict]:
+    """The figures of every bank under every seed, seed by seed; those kept in the folder are read, not made again.
+
+    `heads` are those to evaluate, as in `develop`: the stack always is, and the router takes most of the time.
+    """
     for seed in seeds:
         for bank in banks:
-            yield kept_or_run(bank, seed, Path(folder))
+            yield kept_or_run(bank, seed, Path(folder), heads)
 
 
-def kept_or_run(bank: Bank, seed: int, folder: Path) -> dict:
+def kept_or_run(bank: Bank, seed: int, folder: Path, heads: Sequence[str] = HEADS) -> dict:
     """The figures of one bank and seed: from the folder where the same data made them, else computed and kept."""
-    inputs = _inputs(bank, seed)
+    inputs = _inputs(bank, seed, heads)
     path = folder / "figures" / f"{inputs[:16]}.json"
     if not path.exists():
-        figures = plain_values({"inputs": inputs, **run_bank(bank, seed, folder)})
+        figures = plain_values({"inputs": inputs, **run_bank(bank, seed, folder, heads)})
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(figures, sort_keys=True, indent=1).encode())
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def run_bank(bank: Bank, seed: int, folder: Path) -> dict:
+def run_bank(bank: Bank, seed: int, folder: Path, heads: Sequence[str] = HEADS) -> dict:
     """Develop, choose, freeze and open one condition under one split seed.
 
     Returns
@@ -116,9 +122,10 @@ def run_bank(bank: Bank, seed: int, folder: Path) -> dict:
     development data; `accuracy` and `paper` (matched and paper rule): method -> share, with the experts natively, the
     simple rules, `HEADS`, `BOUNDED` and "deployed"; None for a head that was not evaluated. `oracle` and
     `oracle_coin_flippers`; `comparisons`, the report's rows; `zero_scores`, ids of the test pairs with s = 0; `swap`
-    (`swap_check`); `descriptors` (`unseen.descriptors`) of the whole condition, without any label.
+    (`swap_check`); `explained_by`, the subsets on which the head's lead rests, and `without`, the deployed head and the
+    best single expert without them; `descriptors` (`unseen.descriptors`) of the whole condition, without any label.
     """
-    frozen, store = deploy_bank(bank, seed, folder)
+    frozen, store = deploy_bank(bank, seed, folder, heads)
     report = open_test(frozen, store)
     test = store.pairs[store.pairs["split"] == "test"].reset_index(drop=True)
     methods = report.methods.rename(index={f"BAER ({frozen.head})": "deployed"})
@@ -140,17 +147,19 @@ def run_bank(bank: Bank, seed: int, folder: Path) -> dict:
         "oracle": report.summary["oracle"],
         "oracle_coin_flippers": report.summary["oracle_coin_flippers"],
         "pairs": report.summary["pairs"],
+        "explained_by": report.summary["explained_by"],
+        "without": _without(report),
         "zero_scores": sorted(report.pairs.index[report.pairs["s"] == 0]),
         "swap": swap_check(frozen, test, bank.runs),
         "descriptors": descriptors(bank.runs, bank.experts, bank.pairs["pair_id"]),
     }
 
 
-def deploy_bank(bank: Bank, seed: int, folder: Path):
+def deploy_bank(bank: Bank, seed: int, folder: Path, heads: Sequence[str] = HEADS):
     """Seal, develop, choose, fit and freeze; returns the frozen head and its sealed store."""
-    store = open_store(bank.backbone, bank.benchmark, seed=seed, root=folder / "store")
+    store = open_store(bank.backbone, bank.benchmark, seed=seed, root=folder / "store" / "-".join(heads))
     pairs = seal(bank.split(seed), store)
-    decision = select_head(develop(pairs, bank.runs, bank.experts, seed=seed))
+    decision = select_head(develop(pairs, bank.runs, bank.experts, seed=seed, heads=heads))
     condition = describe_condition(store, bank.experts)
     store.write_runs(bank.runs, Settings(**condition.settings).tag)
     frozen = freeze(decision, fit_heads(pairs, bank.runs, decision, condition), store.folder / f"frozen-{seed}")
@@ -162,19 +171,20 @@ def swap_check(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame) -> dict[
 
     Returns
     -------
-    dict of numbers of pairs: `pairs`; `not_negated`, s(Tx) is not exactly -s(x); `not_flipped`, s is not 0 and the
-    decision stays; `native_not_negated`, answers of baselines (pairs x baselines) that do not negate.
+    dict of numbers of pairs: `pairs`; `not_negated`, s(Tx) of any frozen head is not exactly -s(x); `not_flipped`, s of
+    the deployed head is not 0 and its decision stays; `choice_changed`, the router lets another expert speak;
+    `native_not_negated`, answers of baselines (pairs x baselines) that do not negate.
     """
-    s = frozen.score_runs(pairs, runs)
-    turned = frozen.score_runs(swap_pairs(pairs), swap_runs(runs))
-    here, there = (
-        frozen.native_decisions(*tables).to_numpy() for tables in ((pairs, runs), (swap_pairs(pairs), swap_runs(runs)))
-    )
-    alike = (there == -here) | (np.isnan(there) & np.isnan(here))
+    swapped, heads = (swap_pairs(pairs), swap_runs(runs)), list(frozen.heads)
+    told, turned = (frozen.head_scores(*tables) for tables in ((pairs, runs), swapped))
+    here, there = (frozen.native_decisions(*tables).to_numpy() for tables in ((pairs, runs), swapped))
+    s, alike = told[frozen.head].to_numpy(float), (there == -here) | (np.isnan(there) & np.isnan(here))
+    spoken = ["route_expert"] if "route" in heads else []
     return {
         "pairs": len(pairs),
-        "not_negated": int((turned != -s).sum()),
-        "not_flipped": int(((decide(turned) == decide(s)) & (s != 0)).sum()),
+        "not_negated": int((turned[heads].to_numpy(float) != -told[heads].to_numpy(float)).any(axis=1).sum()),
+        "not_flipped": int(((decide(turned[frozen.head]) == decide(s)) & (s != 0)).sum()),
+        "choice_changed": int((turned[spoken] != told[spoken]).any(axis=1).sum()),
         "native_not_negated": int((~alike).sum()),
     }
 
@@ -185,11 +195,18 @@ def _accuracies(shares: pd.Series, deployed: str) -> dict[str, float | None]:
     return shares.to_dict() | heads
 
 
-def _inputs(bank: Bank, seed: int) -> str:
-    """Name of what goes in: pairs with labels, verdicts, experts, seed, and the source of this package."""
+def _without(report: TestReport) -> dict[str, float]:
+    """Matched accuracy of the deployed head and the best single expert without the subsets that explain its lead."""
+    shares = (report.without or report).methods["matched_rule"]
+    best = next(name for name in shares.index if name.startswith("best single ("))
+    return {"deployed": shares[f"BAER ({report.head})"], "best_single": shares[best]}
+
+
+def _inputs(bank: Bank, seed: int, heads: Sequence[str]) -> str:
+    """Name of what goes in: pairs with labels, verdicts, experts, heads, seed, and the source of this package."""
     rows = bank.runs[["pair_id", "protocol", "view", "log_odds"]].sort_values(["pair_id", "protocol", "view"])
     pairs = bank.pairs[["pair_id", "group_id", "subset", "label"]].sort_values("pair_id")
     source = [path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parents[1].rglob("*.py"))]
     tables = [table.to_csv(index=False) for table in (rows, pairs)]
-    text = json.dumps([source, bank.name, bank.experts, seed, *tables])
+    text = json.dumps([source, bank.name, bank.experts, list(heads), seed, *tables])
     return hashlib.sha256(text.encode()).hexdigest()
