@@ -163,12 +163,19 @@ def test_only_the_declared_split_enters_holm_and_only_the_development_row_earns_
     )
 
 
+def test_a_lead_that_every_subset_explains_leaves_nothing_to_average_over():
+    nothing = figures_of("x / 1", 1, 1, 0.8) | {"without": {"deployed": None, "best_single": None}}
+    summary = tables.summary_table([figures_of("x / 1", 0, 1, 0.7), nothing]).loc["x / 1"]
+    assert (summary["seeds_without"], summary["deployed_without"], summary["best_single_without"]) == (1, 0.6, 0.6)
+
+
 def test_cells_show_mean_spread_and_the_declared_split_and_a_head_without_runs_says_so():
     table = tables.accuracy_table([figures_of("x / 1", 0, 1, 0.7), figures_of("x / 1", 1, 1, 0.8)])
     assert table.loc["deployed", "x / 1"] == "75.0 ±7.1 [70.0]" and table.loc["route", "x / 1"] == "not evaluated"
     assert list(table.index)[:2] == ["judge", tables.BEST]
     summary = tables.summary_table([figures_of("x / 1", 0, 1, 0.7), figures_of("x / 1", 1, 1, 0.8, "route")])
     assert summary.loc["x / 1", "heads"] == "stack 1, route 1" and summary.loc["x / 1", "zero_scores"] == 2
+    assert summary.loc["x / 1", "seeds_without"] == 2 and summary.loc["x / 1", "deployed_without"] == 0.6
     assert summary.loc["x / 1", "swap_violations"] == 0 and np.isclose(summary.loc["x / 1", "best_single"], 0.6)
 
 

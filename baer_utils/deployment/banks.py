@@ -195,8 +195,13 @@ def _accuracies(shares: pd.Series, deployed: str) -> dict[str, float | None]:
     return shares.to_dict() | heads
 
 
-def _without(report: TestReport) -> dict[str, float]:
-    """Matched accuracy of the deployed head and the best single expert without the subsets that explain its lead."""
+def _without(report: TestReport) -> dict[str, float | None]:
+    """Matched accuracy of the deployed head and the best single expert without the subsets that explain its lead.
+
+    Where nothing explains a lead these are the figures of all pairs; where every subset does, None: no pair is left.
+    """
+    if report.summary["explained_by"] and report.without is None:
+        return {"deployed": None, "best_single": None}
     shares = (report.without or report).methods["matched_rule"]
     best = next(name for name in shares.index if name.startswith("best single ("))
     return {"deployed": shares[f"BAER ({report.head})"], "best_single": shares[best]}

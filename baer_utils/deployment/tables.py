@@ -101,7 +101,8 @@ def summary_table(figures: Sequence[dict]) -> pd.DataFrame:
     Columns: `pairs` of a test split (mean), `deployed`, `best_single`, `majority`, `oracle`, `stack` (matched rule) and
     `best_head`, the highest mean among `HEADS` that were evaluated under every seed; `spread`, the standard deviation
     of the deployed head; `heads`, how often each was deployed; `zero_scores` and `swap_violations`, numbers over all
-    seeds; `deployed_without` and `best_single_without`, where each seed leaves out the subsets on which the lead rests.
+    seeds; `deployed_without` and `best_single_without`, where each seed leaves out the subsets on which the lead rests,
+    over the `seeds_without` seeds in which any pair is left.
     """
     shares = long_table(figures).set_index(["condition", "method", "seed"])["matched"].sort_index()
     mean, rows = shares.groupby(level=[0, 1]).mean(), {}
@@ -115,12 +116,12 @@ def summary_table(figures: Sequence[dict]) -> pd.DataFrame:
         rows[condition] |= {
             "spread": shares[condition, "deployed"].std(),
             "heads": ", ".join(f"{head} {count}" for head, count in heads.items()),
-            **{
-                f"{name}_without": np.mean([one["without"][name] for one in mine])
-                for name in ("deployed", "best_single")
-            },
             "zero_scores": sum(len(one["zero_scores"]) for one in mine),
             "swap_violations": sum(count for one in mine for name, count in one["swap"].items() if name != "pairs"),
+        }
+        without = pd.DataFrame([one["without"] for one in mine], dtype=float)
+        rows[condition] |= without.add_suffix("_without").mean().to_dict() | {
+            "seeds_without": int(without.notna().all(axis=1).sum())
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("condition")
 
