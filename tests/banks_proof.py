@@ -40,7 +40,8 @@ def banks(once: bool = False) -> dict:
     columns = ["deployed", "best_single", "majority", "stack", "best_head", "oracle", "spread"]
     columns += ["deployed_without", "best_single_without", "seeds_without"]
     shown = summary[columns].round(4).assign(heads=summary["heads"])
-    shown = shown.join(margins[["matched", "paper", "p", "holm"]].round(4)).join(margins["star"])
+    shown = shown.join(margins[["matched", "paper"]].round(2)).join(margins["star"])
+    shown = shown.join(margins[["p", "holm"]].map(lambda p: float(f"{p:.3g}")))
     behind = summary["best_head"] - summary["deployed"]
     zero = {name: {} for name in summary.index}
     for one in figures:
