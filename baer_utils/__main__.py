@@ -1,4 +1,4 @@
-"""The command line: `python -m baer_utils book | judge | bench | fetch`. It reads arguments, calls the module, prints.
+"""The command line, `python -m baer_utils book | judge | grid | bench | fetch`: reads arguments, calls, prints.
 
 Nothing heavy is imported before a command is known, so `--help` answers at once. Bad input ends as one line on standard
 error with exit code 2; work that was begun and failed ends with exit code 1; Ctrl-C with 130.
@@ -38,6 +38,18 @@ def parser() -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="print the calls and tokens it would take, and ask nothing"
     )
     judge.set_defaults(run=judge_pairs)
+
+    grid = commands.add_parser("grid", help="run the whole method over many conditions")
+    grid.add_argument("what", choices=["banks"], help="banks: judges that others have run, from LLMBar and JudgeBench")
+    grid.add_argument("--llmbar", help="folder or archive of LLMBar with its judges' outputs")
+    grid.add_argument("--judgebench", help="folder of JudgeBench with data and outputs")
+    grid.add_argument("--verdicts", help="long table of judges on JudgeBench, in the place of its outputs")
+    grid.add_argument("--seeds", type=int, default=10, help="number of split seeds, from 0 (default: 10)")
+    grid.add_argument(
+        "--heads", nargs="+", help="heads to evaluate beside the stack; the router takes most of the time"
+    )
+    grid.add_argument("--out", default="outputs/banks", help="folder of the results; a stopped grid goes on from it")
+    grid.set_defaults(run=run_grid)
 
     bench = commands.add_parser("bench", help="measure the judge against plain transformers and against peers")
     bench.add_argument("what", choices=["judge"], help="what is measured")
@@ -101,6 +113,30 @@ def planned(pairs, backbone, experts: tuple[str, ...]) -> str:
         "These are separate prompts with every text as long as its budget allows: what calls share, and what the store "
         f"has, comes off. {table.attrs['unfit']:,} pairs do not fit the context and are left out."
     )
+
+
+def run_grid(args: argparse.Namespace) -> None:
+    """`grid banks`: every condition of imported judges under every seed, then Table 1."""
+    from baer_utils.deployment import banks, tables
+    from baer_utils.gates import HEADS
+    from baer_utils.reports import repository_path
+
+    unknown = [head for head in args.heads or () if head not in HEADS]
+    if unknown:
+        raise ValueError(f"a head must be one of {', '.join(HEADS)}; {', '.join(unknown)} is not.")
+    if not (args.llmbar or args.judgebench) or args.seeds < 1 or (args.verdicts and not args.judgebench):
+        raise ValueError("grid banks needs --llmbar or --judgebench (which --verdicts goes with), and --seeds above 0.")
+    conditions = banks.llmbar_banks(args.llmbar) if args.llmbar else []
+    if args.judgebench:
+        conditions.append(banks.judgebench_bank(args.judgebench, args.verdicts))
+    folder, figures = repository_path(args.out), []
+    for one in banks.run_banks(conditions, range(args.seeds), folder, args.heads or HEADS):
+        figures.append(one)
+        deployed, best = one["accuracy"]["deployed"], one["accuracy"][f"best single ({one['best_single']})"]
+        print(f"{one['bank']}, seed {one['seed']}: {one['head']} {deployed:.1%}, best single {best:.1%}", flush=True)
+    text = tables.rendered(figures)
+    (folder / "table.txt").write_text(text + "\n", encoding="utf-8")
+    print(f"\n{text}")
 
 
 def bench_judge(args: argparse.Namespace) -> None:

@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from tests.banks_proof import banks
 from tests.luck_proofs import bootstrap_coverage, null_route, null_stack
 from tests.panels_proof import panels_real, panels_scale, panels_speed
 from tests.peak_memory import peak
@@ -180,6 +181,7 @@ def quantisation() -> dict:
 
 CHECKS: dict[str, Callable[..., dict]] = {
     "bootstrap_coverage": bootstrap_coverage,
+    "banks": banks,
     "kill": kill,
     "memory": memory,
     "null_route": null_route,
@@ -210,7 +212,7 @@ def main() -> int:
         if proofs.get(name, {}).get("module") == state and not (args.again or args.once):
             print(f"{name}: proven {proofs[name]['date']} at {proofs[name]['commit']}")
             continue
-        source = MEASURED.get(name.removeprefix("development_"), (None, 0))[0]
+        source = SHARED if name == "banks" else MEASURED.get(name.removeprefix("development_"), (None, 0))[0]
         if source is not None and not source.exists():
             print(f"{name}: not measured, {source} is absent")
             continue

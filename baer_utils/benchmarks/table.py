@@ -38,11 +38,12 @@ def table(source=None, columns: dict[str, str] | None = None) -> Iterator[Row]:
         texts = [text_of(place, record, theirs[name]) for name in ("instruction", "response_a", "response_b")]
         pair_id = id_of(place, record, theirs["pair_id"]) if "pair_id" in there else None
         names = [text_of(place, record, theirs[name]) if name in there else "all" for name in ("subset", "task_type")]
-        label = _table_label(place, record, theirs["label"]) if "label" in there else NONE
+        label = label_in(place, record, theirs["label"]) if "label" in there else NONE
         yield Row(place, pair_id, *names, *texts, label)
 
 
-def _table_label(place: str, record: dict, field: str) -> float:
+def label_in(place: str, record: dict, field: str) -> float:
+    """A label in one of the spellings of `LABELS`, whatever its case; null and empty are unknown (NaN)."""
     value = value_of(place, record, field)
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return NONE

@@ -17,13 +17,23 @@ from scipy.special import expit
 from baer_utils.debias import THREE_PROMPTS, Debias, content_order, fit_three_prompts, label_reads, probability_excess
 from baer_utils.evidence.runs import run_array
 from baer_utils.evidence.summary import summarize
+from baer_utils.protocols import EXPERTS, PROTOCOLS
 from baer_utils.records import SILENT
+
+
+def _signs_of_means(runs: pd.DataFrame, pairs: pd.DataFrame, methods: Sequence[str]) -> NDArray[np.float64]:
+    """(N, K): the sign of z over both orders, a tie at exactly 0, missing where no order answered.
+
+    Of hard verdicts (imported judges) this is the sign of the net of the orders: a verdict and a tie are that verdict,
+    two that disagree are a tie.
+    """
+    evidence = summarize(run_array(runs, methods, pairs["pair_id"]))
+    return np.where(evidence.available, np.sign(evidence.z), np.nan)
 
 
 def _sign_of_mean(runs: pd.DataFrame, pairs: pd.DataFrame, method: str) -> NDArray[np.float64]:
     """Soft reads in both orders: the sign of z, a tie at exactly 0, missing where no order answered."""
-    evidence = summarize(run_array(runs, [method], pairs["pair_id"]))
-    return np.where(evidence.available, np.sign(evidence.z), np.nan)[:, 0]
+    return _signs_of_means(runs, pairs, [method])[:, 0]
 
 
 def _agreement(runs: pd.DataFrame, pairs: pd.DataFrame, method: str) -> NDArray[np.float64]:
@@ -100,7 +110,8 @@ def native_decisions(
     Parameters
     ----------
     runs, pairs : run table and the pair table that gives the rows.
-    methods : names of baselines; each has its rule in `NATIVE`.
+    methods : names of baselines: each has its rule in `NATIVE`, or is an imported judge, a protocol of the run table
+        that is none of this project's; its rule is the net of its orders.
     debias : the condition's fitted corrections; only CalibraEval looks at them. When left out its map is fitted on the
         non-test pairs given, so a table of test pairs alone needs them.
 
@@ -111,11 +122,20 @@ def native_decisions(
     Raises
     ------
     ValueError
-        for a method without a native rule, and where CalibraEval has reads to decide on but no pairs to fit on.
+        for a method without a native rule (the deliberate expert, an imported judge without runs), and where
+        CalibraEval has reads to decide on but no pairs to fit on.
     """
-    unknown = [name for name in methods if name not in NATIVE]
+    imported = [name for name in methods if name not in {*NATIVE, *EXPERTS, *PROTOCOLS}]
+    ran = set(runs["protocol"].unique()) if imported else set()
+    unknown = [name for name in methods if name not in NATIVE and not (name in imported and name in ran)]
     if unknown:
-        raise ValueError(f"methods must have a native rule ({', '.join(NATIVE)}); not known: {', '.join(unknown)}.")
+        raise ValueError(
+            f"methods must have a native rule ({', '.join(NATIVE)}); not known: {', '.join(unknown)}. "
+            "An imported judge must have runs in the table."
+        )
     index = pd.Index(pairs["pair_id"], name="pair_id")
     rules = NATIVE | {"calibraeval": partial(_three_prompts, debias=debias)}
-    return pd.DataFrame({name: rules[name](runs, pairs, name) for name in methods}, index=index, dtype=float)
+    columns = {name: rules[name](runs, pairs, name) for name in methods if name in NATIVE}
+    if imported:  # all at once: the same rule for each of what may be many
+        columns |= dict(zip(imported, _signs_of_means(runs, pairs, imported).T, strict=True))
+    return pd.DataFrame({name: columns[name] for name in methods}, index=index, dtype=float)
