@@ -13,8 +13,7 @@ from pathlib import Path
 from unittest import mock
 
 from baer_utils.batch.book import run_book
-
-SMALL = {"N_PAIRS": 16, "N_LIVE": 4}
+from baer_utils.batch.reference import SMALL
 
 
 @dataclass(frozen=True)

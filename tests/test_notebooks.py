@@ -14,6 +14,7 @@ from baer_utils.__main__ import main
 from baer_utils.batch.book import NOTEBOOKS, find_notebooks
 from baer_utils.batch.execution import LARGEST_COPY, NotebookFailed
 from baer_utils.batch.parameters import literals
+from baer_utils.batch.reference import FOLDER, differences
 from baer_utils.reports import load_results
 from tests.finished_book import finished_book, run_into
 
@@ -82,7 +83,7 @@ def test_the_run_can_be_read_from_its_index_and_holds_the_frozen_head():
     out = finished_book().out
     index = (out / "index.html").read_text(encoding="utf-8")
     places = [index.index(f'href="{name}.html"') for name in NAMES]
-    assert places == sorted(places) and index.count("<td>complete</td>") == len(NAMES)
+    assert places == sorted(places) and index.count('<td class="state">complete') == len(NAMES)
     assert list(out.rglob("deployment.json"))
     assert list(out.rglob("figure_1.png"))
 
@@ -111,6 +112,22 @@ def test_poisoned_test_labels_change_nothing_outside_the_notebook_that_opens_the
     for name in NAMES:
         if name != OPENING:
             assert without_live(tmp_path / "run", name) == without_live(finished.out, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_rerun_finds_what_the_reference_found(name):
+    if not (FOLDER / "small" / name).exists():
+        pytest.skip(f"outputs/reference/small holds no results of {name}; `make reference` makes them")
+    found = list(differences(load_results(FOLDER / "small", name), load_results(finished_book().out, name)))
+    assert not found, "\n".join(found[:20])
+
+
+def test_a_difference_is_named_with_its_place_unless_it_is_within_its_tolerance():
+    expected = {"a": [1.0, {"b": 2}], "live": {"largest": 1e-5}, "sha256": "x", "c": True, "d": None, "e": "inf"}
+    same = {"a": [1 + 1e-7, {"b": 2}], "live": {"largest": 5e-4}, "sha256": "y", "c": True, "d": None, "e": "inf"}
+    assert not list(differences(expected, same))
+    other = same | {"a": [1.001, {"b": 2}], "c": 1, "f": 0, "live": {"largest": 0.1}}
+    assert [line.partition(":")[0] for line in differences(expected, other)] == ["a / 0", "live / largest", "c", "f"]
 
 
 def test_an_unknown_parameter_is_refused_before_anything_runs(capsys, tmp_path):

@@ -21,7 +21,7 @@ from baer_utils.batch.execution import NotebookFailed, execute
 from baer_utils.batch.forking import Nursery, nursery
 from baer_utils.batch.parameters import Notebook, check_settings, read_notebook
 from baer_utils.batch.progress import Progress, spell_seconds
-from baer_utils.batch.site import write_index, write_page
+from baer_utils.batch.site import SYMBOLS, write_contents, write_page
 from baer_utils.reports import REPOSITORY, load_results, repository_path, write_json
 
 NOTEBOOKS = REPOSITORY / "notebooks"
@@ -63,8 +63,10 @@ class Run:
             results = {}
             with contextlib.suppress(ValueError):
                 results = load_results(self.out, notebook.name)
-            rows.append({"name": notebook.name, "title": notebook.title, "results": results, **record})
-        write_index(self.out, self.parameters, rows)
+            said = {"name": notebook.name, "title": notebook.title, "question": notebook.question}
+            rows.append({**said, "results": results, **record})
+        symbols = self.notebooks[0].path.with_name(f"{SYMBOLS}.md")
+        write_contents(self.out, self.parameters, rows, symbols)
 
 
 def find_notebooks(folder: Path = NOTEBOOKS) -> list[Notebook]:
