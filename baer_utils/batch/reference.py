@@ -90,4 +90,6 @@ def differences(expected: Any, found: Any, path: str = "") -> Iterator[str]:
 
 def _agree(expected: Any, found: Any, absolute: float) -> bool:
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (expected, found))
-    return math.isclose(expected, found, rel_tol=RELATIVE, abs_tol=absolute) if numbers else expected == found
+    if numbers:
+        return math.isclose(expected, found, rel_tol=RELATIVE, abs_tol=absolute)
+    return type(expected) is type(found) and expected == found
