@@ -55,7 +55,7 @@ def test_one_bad_run_stops_nothing_is_reported_with_its_cell_and_alone_runs_agai
     assert run_grid(grid, stream) == 2
     states = pd.read_csv(grid.out / "runs.csv", index_col="MODE")
     assert list(states["status"]) == ["complete", "failed", "failed"] and times_run(grid) == [1, 1, 1]
-    assert states.loc["bad", "notebook"] == "01_second" and "code cell 2" in states.loc["bad", "stopped"]
+    assert states.loc["bad", "notebook"] == "01_second" and "code cell 3, which begins" in states.loc["bad", "stopped"]
     assert "AssertionError: this mode is bad" in states.loc["bad", "error"] and "died" in states.loc["dead", "error"]
     assert "failed: 01_second, code cell" in stream.getvalue() and "1 of 3 runs are complete" in stream.getvalue()
     again = io.StringIO()

@@ -6,6 +6,7 @@ threads of a process share, is never shared. What a run prints goes to `log.txt`
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import sys
@@ -94,7 +95,7 @@ def _start(cell: Cell, names: tuple[str, ...], grid: Grid) -> BaseProcess:
 def _run_cell(cell: Cell, names: tuple[str, ...], folder: Path) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     cell.out.mkdir(parents=True, exist_ok=True)
-    with (cell.out / "log.txt").open("w", encoding="utf-8") as log:
+    with (cell.out / "log.txt").open("w", encoding="utf-8") as log, contextlib.redirect_stderr(log):
         try:
             run_book(cell.values, out=cell.out, only=names, keep_going=True, folder=folder, stream=log)
         except NotebookFailed as error:
