@@ -26,11 +26,10 @@ _ = (Path(OUT_DIR) / "ran.txt").open("a").write("x")"""
 SECOND = "assert MODE != 'bad', 'this mode is bad'\nimport os\nif MODE == 'dead': os.kill(os.getpid(), 9)"
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
     """Two small notebooks; the second fails in two of its modes, each in its own way."""
-    place = tmp_path / "notebooks"
-    place.mkdir()
+    place = tmp_path_factory.mktemp("notebooks")
     for name, source in (("00_first", FIRST), ("01_second", SECOND)):
         first = nbformat.v4.new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]})
         nbformat.write(
@@ -39,40 +38,47 @@ def folder(tmp_path):
     return place
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, folder):
+    """A grid of three runs, two of them bad, its number of failures, and what it printed."""
+    text = "conditions: [{MODE: good}, {MODE: bad}, {MODE: dead}]\nparameters: {N_PAIRS: [8]}\nworkers: 3"
+    grid = grid_of(tmp_path_factory.mktemp("grid"), folder, text)
+    stream = io.StringIO()
+    return grid, run_grid(grid, stream), stream.getvalue()
+
+
 def grid_of(tmp_path: Path, folder: Path, text: str):
     path = tmp_path / "grid.yml"
     path.write_text(textwrap.dedent(text) + f"\nout: {tmp_path / 'grid'}\n")
     return read_grid(path, folder=folder)
 
 
-def times_run(grid) -> list[int]:
-    return [len((cell.out / "ran.txt").read_text()) for cell in grid.cells]
-
-
-def test_one_bad_run_stops_nothing_is_reported_with_its_cell_and_alone_runs_again(tmp_path, folder):
-    grid = grid_of(tmp_path, folder, "conditions: [{MODE: good}, {MODE: bad}, {MODE: dead}]\nworkers: 3")
-    stream = io.StringIO()
-    assert run_grid(grid, stream) == 2
+def test_one_bad_run_stops_nothing_and_is_reported_with_its_cell(finished):
+    grid, failed, printed = finished
     states = pd.read_csv(grid.out / "runs.csv", index_col="MODE")
-    assert list(states["status"]) == ["complete", "failed", "failed"] and times_run(grid) == [1, 1, 1]
-    assert states.loc["bad", "notebook"] == "01_second" and "code cell 3, which begins" in states.loc["bad", "stopped"]
+    assert failed == 2 and list(states["status"]) == ["complete", "failed", "failed"]
+    assert states.loc["bad", "notebook"] == "01_second"
+    assert states.loc["bad", "stopped"].startswith("code cell 3, which begins \"assert MODE != 'bad'")
     assert "AssertionError: this mode is bad" in states.loc["bad", "error"] and "died" in states.loc["dead", "error"]
-    assert "failed: 01_second, code cell" in stream.getvalue() and "1 of 3 runs are complete" in stream.getvalue()
+    assert "failed: 01_second, code cell" in printed and "1 of 3 runs are complete" in printed
+
+
+def test_the_report_gathers_what_differs_and_every_number_of_the_results(finished):
+    grid, _, _ = finished
+    results = pd.read_csv(grid.out / "results.csv")
+    wide = results.pivot(index="MODE", columns="result", values="value")
+    assert wide.loc["good"].to_dict() == {"double": 16, "seed": 0, "deep / half": 4} and len(wide) == 3
+    page = (grid.out / "report.md").read_text()
+    assert "1 of 3 runs are complete" in page and "`N_PAIRS=8`" in page and "## 00_first" in page
+    assert "| run | MODE | state | time |" in page and "## What failed" in page and "this mode is bad" in page
+
+
+def test_a_rerun_does_only_what_is_missing(finished):
+    grid, _, _ = finished
     again = io.StringIO()
     assert run_grid(grid, again) == 2
     assert "1 done before" in again.getvalue() and grid.cells[0].name not in again.getvalue().split("\n", 1)[1]
-    assert times_run(grid) == [1, 1, 1]  # the first notebook of the failed runs was complete, too
-
-
-def test_the_report_gathers_what_differs_and_every_number_of_the_results(tmp_path, folder):
-    grid = grid_of(tmp_path, folder, "seeds: [0, 1]\nparameters: {N_PAIRS: [8]}\nnotebooks: ['00']\nworkers: 2")
-    assert run_grid(grid, io.StringIO()) == 0
-    results = pd.read_csv(grid.out / "results.csv")
-    wide = results.pivot(index="SEED", columns="result", values="value")
-    assert wide.loc[1].to_dict() == {"double": 16, "seed": 1, "deep / half": 4}
-    page = (grid.out / "report.md").read_text()
-    assert "2 of 2 runs are complete" in page and "`N_PAIRS=8`" in page and "## 00_first" in page
-    assert "| run | SEED | state | time |" in page and "What failed" not in page
+    assert [len((cell.out / "ran.txt").read_text()) for cell in grid.cells] == [1, 1, 1]  # their first notebooks, too
 
 
 def test_a_grid_is_every_condition_with_every_seed_and_every_value(tmp_path, folder):
