@@ -29,6 +29,7 @@ RELATIVE, ABSOLUTE = 1e-6, 1e-9  # numbers agree within the larger of the two; o
 # results that may differ more: the same model on another processor, and names made from the last bits of weights
 LOOSE = {"live / largest": 1e-3, "live / same_winner": 0.1}
 UNCOMPARED = ("sha256",)
+SHOWN = "00_start_here/figure_1.png"  # in the README, too
 COLOURS = 128  # of a figure in the copy that is checked in
 
 
@@ -47,6 +48,7 @@ def make_reference() -> str:
                 shutil.copy2(path, target)
                 if target.suffix == ".ipynb":
                     make_small(target)
+        (FOLDER / "swap.png").write_bytes(in_few_colours((runs["book"] / SHOWN).read_bytes()))
     files = [path for name in runs for path in (FOLDER / name).rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files) / 1e6
     return f"{len(files)} files, {size:.1f} MB, in {FOLDER.relative_to(REPOSITORY)}."
@@ -57,11 +59,17 @@ def make_small(copy: Path) -> None:
     notebook = nbformat.read(copy, as_version=4)
     for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
         if "image/png" in output.get("data", {}):
-            image = Image.open(io.BytesIO(base64.b64decode(output["data"]["image/png"]))).convert("RGB")
-            buffer = io.BytesIO()
-            image.quantize(COLOURS, dither=Image.Dither.NONE).save(buffer, "png", optimize=True)
-            output["data"]["image/png"] = base64.b64encode(buffer.getvalue()).decode()
+            image = in_few_colours(base64.b64decode(output["data"]["image/png"]))
+            output["data"]["image/png"] = base64.b64encode(image).decode()
     nbformat.write(notebook, copy)
+
+
+def in_few_colours(png: bytes) -> bytes:
+    """The same image with at most `COLOURS` colours, about a third of the size."""
+    buffer = io.BytesIO()
+    image = Image.open(io.BytesIO(png)).convert("RGB")
+    image.quantize(COLOURS, dither=Image.Dither.NONE).save(buffer, "png", optimize=True)
+    return buffer.getvalue()
 
 
 def differences(expected: Any, found: Any, path: str = "") -> Iterator[str]:

@@ -63,7 +63,8 @@ def write_contents(out: Path, parameters: dict[str, Any], rows: list[dict[str, A
     listed = "".join(_row(out, row) for row in rows)
     more = ""
     if symbols.exists():
-        _write(out / f"{SYMBOLS}.html", "Symbols", markdown(symbols.read_text(encoding="utf-8")))
+        shown = markdown(symbols.read_text(encoding="utf-8"))
+        _write(out / f"{SYMBOLS}.html", "Symbols", f'<section class="markdown">{shown}</section>')
         more = f'<p><a href="{SYMBOLS}.html">Symbols</a>: the letters of the papers, and their words in the code.</p>'
     _write(
         out / "index.html",

@@ -32,12 +32,13 @@ pre code { background: none; padding: 0; font-size: inherit; }
 .outputs { margin: 0 0 1.2rem; }
 .outputs > * { margin: .6rem 0; }
 .outputs > pre { border-left: 3px solid var(--line); }
+pre.stdout { white-space: pre-wrap; }
 pre.stderr { background: var(--bad); }
 .wide { overflow-x: auto; }
 table { border: 0; border-collapse: collapse; font-size: .84rem; line-height: 1.4; }
 th, td { padding: .35rem .7rem; border: 0; border-bottom: 1px solid var(--line); text-align: right;
   vertical-align: top; }
-section.markdown table :is(th, td), table.contents :is(th, td) { text-align: left; }
+section.markdown :is(th, td), table.contents :is(th, td) { text-align: left; }
 .dataframe tbody th { text-align: left; font-weight: 600; }
 figure { margin: 1rem 0; overflow-x: auto; }
 figure img { display: block; max-width: 100%; height: auto; background: #fff; border-radius: 4px; }
