@@ -4,6 +4,7 @@
 #
 #   make book BENCHMARK=judgebench SOURCE=../shared/data/judgebench N_PAIRS=24
 #   make book ONLY="03 04"                  # only these notebooks
+#   make grid GRID=file.yml                 # many settings (notebooks/README.md)
 
 PYTHON ?= python3
 PY := .venv/bin/python
@@ -13,15 +14,24 @@ STAMP := .venv/installed-$(shell pwd | cksum | cut -d' ' -f1)
 # what was written on make's command line, quoted for the shell; nothing has to be listed twice
 quoted = '$(subst ','\'',$(1))'
 given := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
-settings := $(foreach name,$(filter-out PYTHON ONLY,$(given)),$(call quoted,$(name)=$(value $(name))))
+settings := $(foreach name,$(filter-out PYTHON ONLY GRID,$(given)),$(call quoted,$(name)=$(value $(name))))
 
-.PHONY: help book test lab proofs judge clean
+.PHONY: help book grid exercises reference test lab proofs judge clean
 
 help:
-	@echo "make book | test | lab | proofs | clean     (what they do: README.md)"
+	@echo "make book | grid | test | lab | exercises | reference | proofs | clean     (what they do: README.md)"
 
 book: $(STAMP) $(if $(filter-out smollm2-135m%,$(BACKBONE)),,judge)
 	@$(PY) -m baer_utils book $(if $(ONLY),--only $(ONLY)) $(if $(settings),--set $(settings))
+
+grid: $(STAMP)
+	@$(PY) -m baer_utils grid book $(call quoted,$(GRID))
+
+exercises: $(STAMP)
+	@$(PY) -m baer_utils exercises
+
+reference: $(STAMP) judge
+	@$(PY) -m baer_utils reference
 
 test: $(STAMP) judge
 	@$(PY) -m pytest

@@ -24,6 +24,21 @@ def parser() -> argparse.ArgumentParser:
     book.add_argument("--only", nargs="+", default=[], metavar="NN", help="run only these notebooks")
     book.set_defaults(run=run_book)
 
+    grid = commands.add_parser("grid", help="run many settings, each in a process of its own").add_subparsers(
+        dest="what", required=True
+    )
+    of_books = grid.add_parser("book", help="the notebooks over conditions x seeds x parameters")
+    of_books.add_argument("file", help="YAML file that says what is run (notebooks/README.md)")
+    of_books.add_argument("--dry-run", action="store_true", help="list the runs, and run nothing")
+    of_books.set_defaults(run=run_grid_of_books)
+
+    exercises = commands.add_parser("exercises", help="copies of the notebooks with the solutions blanked")
+    exercises.add_argument("--out", default="outputs/exercises", help="their folder (default: outputs/exercises)")
+    exercises.set_defaults(run=write_exercises)
+
+    reference = commands.add_parser("reference", help="run the book into outputs/reference, for reading and comparing")
+    reference.set_defaults(run=make_reference)
+
     fetch = commands.add_parser("fetch", help="install, verify and convert the embedded judge, once")
     fetch.set_defaults(run=fetch_judge)
 
@@ -65,6 +80,37 @@ def run_book(args: argparse.Namespace) -> None:
 
     settings = dict(parameters.split_setting(text) for text in args.set)
     book.run_book(settings, out=args.out, only=tuple(args.only))
+
+
+def run_grid_of_books(args: argparse.Namespace) -> None:
+    """`grid book`: run the notebooks many times over, or say which runs that would be."""
+    from baer_utils.batch.grid_running import run_grid
+    from baer_utils.batch.grids import read_grid
+
+    grid = read_grid(args.file)
+    if args.dry_run:
+        print(grid)
+        return
+    failed = run_grid(grid)
+    if failed:
+        raise RuntimeError(f"{failed} of {len(grid.cells)} runs failed; the same command tries them again.")
+
+
+def write_exercises(args: argparse.Namespace) -> None:
+    """`exercises`: write the copies, and say which were there already."""
+    from baer_utils.batch.exercises import write_exercises
+    from baer_utils.reports import repository_path
+
+    written = write_exercises(repository_path(args.out))
+    blanked = sum(written.values())
+    print(f"{len(written)} notebooks with {blanked} blanked solutions were written to {args.out}; others were there.")
+
+
+def make_reference(_: argparse.Namespace) -> None:
+    """`reference`: the executed copy of the book that is checked in, and its small results."""
+    from baer_utils.batch.reference import make_reference
+
+    print(make_reference())
 
 
 def fetch_judge(_: argparse.Namespace) -> None:

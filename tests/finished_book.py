@@ -13,8 +13,7 @@ from pathlib import Path
 from unittest import mock
 
 from baer_utils.batch.book import run_book
-
-N_PAIRS = 16
+from baer_utils.batch.reference import SMALL
 
 
 @dataclass(frozen=True)
@@ -28,15 +27,15 @@ class Finished:
 
 @functools.cache
 def finished_book() -> Finished:
-    """The book at 16 pairs from recorded answers (notebook 01 judges them live, too), with a store of its own."""
+    """The book of few pairs from recorded answers (notebook 01 judges some live, too), with a store of its own."""
     place = Path(tempfile.mkdtemp(prefix="book-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     return Finished(place / "run", place / "store", run_into(place / "run", place / "store"))
 
 
-def run_into(out: Path, store: Path, only: tuple[str, ...] = ()) -> str:
+def run_into(out: Path, store: Path, only: tuple[str, ...] = (), keep_going: bool = False, **settings: object) -> str:
     """Run the book into a folder, with a store; returns what it printed."""
     stream = io.StringIO()
     with mock.patch.dict(os.environ, BAER_STORE=str(store), HF_HUB_OFFLINE="1"):
-        run_book({"N_PAIRS": str(N_PAIRS), "N_LIVE": "4"}, out=out, only=only, stream=stream)
+        run_book(SMALL | settings, out=out, only=only, keep_going=keep_going, stream=stream)
     return stream.getvalue()

@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 from tests.banks_proof import banks
+from tests.grid_proof import grid
 from tests.luck_proofs import bootstrap_coverage, null_route, null_stack
 from tests.panels_proof import panels_real, panels_scale, panels_speed
 from tests.peak_memory import peak
@@ -179,6 +180,28 @@ def quantisation() -> dict:
     return measured
 
 
+def reference() -> dict:
+    """The book at its defaults: its time, and that it finds what the executed copy in outputs/reference found."""
+    from baer_utils.batch.book import run_book
+    from baer_utils.batch.execution import environment
+    from baer_utils.batch.reference import FOLDER, differences
+    from baer_utils.reports import load_results
+
+    with tempfile.TemporaryDirectory() as scratch, environment(BAER_STORE=str(Path(scratch) / "store")):
+        start = time.monotonic()
+        out = run_book({}, out=Path(scratch) / "book")
+        seconds = time.monotonic() - start
+        names = sorted(path.parent.name for path in out.glob("*/results.json"))
+        pages = {path.name: path.stat().st_size for path in out.glob("*.html")}
+        found = [
+            f"{name}: {line}"
+            for name in names
+            for line in differences(load_results(FOLDER / "book", name), load_results(out, name))
+        ]
+    assert not found, "a rerun differs from outputs/reference/book:\n" + "\n".join(found[:20])
+    return {"notebooks": len(names), "book_seconds": round(seconds, 1), "largest_page_bytes": max(pages.values())}
+
+
 CHECKS: dict[str, Callable[..., dict]] = {
     "bootstrap_coverage": bootstrap_coverage,
     "banks": banks,
@@ -189,6 +212,8 @@ CHECKS: dict[str, Callable[..., dict]] = {
     "quantisation": quantisation,
     "scale": scale,
     "server": server,
+    "grid": grid,
+    "reference": reference,
     "panels_real": panels_real,
     "panels_speed": panels_speed,
     "panels_scale": panels_scale,

@@ -111,7 +111,7 @@ def test_a_relative_source_becomes_absolute_from_the_callers_folder(tmp_path, mo
 
 
 def test_an_unknown_parameter_is_refused_with_the_closest_one_and_all_of_them():
-    books = [Notebook(Path("a.ipynb"), "a", {"N_PAIRS": 0}), Notebook(Path("b.ipynb"), "b", {"CLIP": 0.1})]
+    books = [Notebook(Path("a.ipynb"), "a", "", {"N_PAIRS": 0}), Notebook(Path("b.ipynb"), "b", "", {"CLIP": 0.1})]
     with pytest.raises(ValueError, match="N_PAIR is not a parameter of any.*Did you mean N_PAIRS.*CLIP, N_PAIRS"):
         check_settings({"N_PAIR": "3"}, books)
     with pytest.raises(ValueError, match="Did you mean N_PAIRS"):
@@ -119,7 +119,7 @@ def test_an_unknown_parameter_is_refused_with_the_closest_one_and_all_of_them():
 
 
 def test_a_parameter_of_some_notebooks_goes_to_those_only():
-    books = [Notebook(Path("a.ipynb"), "a", {"N_PAIRS": 0}), Notebook(Path("b.ipynb"), "b", {"CLIP": 0.1})]
+    books = [Notebook(Path("a.ipynb"), "a", "", {"N_PAIRS": 0}), Notebook(Path("b.ipynb"), "b", "", {"CLIP": 0.1})]
     assert check_settings({"CLIP": "0.5"}, books) == {"a": {}, "b": {"CLIP": 0.5}}
 
 

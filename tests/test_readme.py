@@ -17,6 +17,7 @@ import baer_utils
 from baer_utils.__main__ import parser
 from baer_utils.backbones import open_backbone
 from baer_utils.batch.book import find_notebooks, run_name
+from baer_utils.batch.grids import read_grid
 from baer_utils.batch.parameters import check_settings, split_setting
 from baer_utils.benchmarks import load_pairs
 from baer_utils.debias import fit_debias
@@ -52,14 +53,14 @@ def check_command(words: list[str]) -> None:
 
 
 def test_the_readme_shows_commands_and_all_of_them_are_checked():
-    assert len(MAKES) >= 8 and len(COMMANDS) >= 3 and len(blocks("python")) == 1
-    known = ("make ", "python -m baer_utils", "python -m pip install", "for n in 50 100 200; do")
+    assert len(MAKES) >= 8 and len(COMMANDS) >= 4 and len(blocks("python")) == 1
+    known = ("make ", "python -m baer_utils", "python -m pip install")
     assert all(line.startswith(known) for line in SHELL)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_python_command_of_the_readme_is_one_that_exists(command):
-    check_command(shlex.split(command.replace("$n", "50"))[3:])
+    check_command(shlex.split(command)[3:])
 
 
 @pytest.mark.parametrize("line", MAKES)
@@ -71,6 +72,14 @@ def test_a_make_command_of_the_readme_is_one_that_exists_and_passes_its_settings
         check_command(shlex.split(call))
         given = [word for word in words[2:] if not word.startswith("ONLY=")]
         assert sorted(shlex.split(call.partition("--set ")[2])) == sorted(given)
+
+
+def test_the_grids_that_are_shown_are_grids(tmp_path):
+    shown = [blocks("yaml")[0], re.search(r"```yaml\n(.*?)```", PAGES[1].read_text(encoding="utf-8"), re.S)[1]]
+    for number, (text, runs) in enumerate(zip(shown, (4, 8), strict=True)):
+        path = tmp_path / f"grid{number}.yml"
+        path.write_text(text)
+        assert len(read_grid(path).cells) == runs
 
 
 def test_make_hands_on_any_text_as_it_was_typed():

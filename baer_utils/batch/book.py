@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from baer_utils.batch.execution import NotebookFailed, execute
+from baer_utils.batch.forking import Nursery, nursery
 from baer_utils.batch.parameters import Notebook, check_settings, read_notebook
 from baer_utils.batch.progress import Progress, spell_seconds
-from baer_utils.batch.site import write_index, write_page
+from baer_utils.batch.site import SYMBOLS, write_contents, write_page
 from baer_utils.reports import REPOSITORY, load_results, repository_path, write_json
 
 NOTEBOOKS = REPOSITORY / "notebooks"
@@ -36,10 +37,10 @@ class Run:
     notebooks: list[Notebook]
     records: dict[str, dict[str, Any]] = field(default_factory=dict)  # name -> status, seconds, fingerprint
 
-    def is_complete(self, notebook: Notebook, fingerprint: str) -> bool:
+    def is_complete(self, notebook: Notebook, values: dict[str, Any]) -> bool:
         """Whether this notebook's executed copy is there, made from the same source, values and package."""
         record = self.records.get(notebook.name, {})
-        same = record.get("status") == "complete" and record.get("fingerprint") == fingerprint
+        same = record.get("status") == "complete" and record.get("fingerprint") == _fingerprint(notebook, values)
         return same and (self.out / f"{notebook.name}.ipynb").exists()
 
     def begin(self, notebook: Notebook) -> None:
@@ -62,8 +63,10 @@ class Run:
             results = {}
             with contextlib.suppress(ValueError):
                 results = load_results(self.out, notebook.name)
-            rows.append({"name": notebook.name, "title": notebook.title, "results": results, **record})
-        write_index(self.out, self.parameters, rows)
+            said = {"name": notebook.name, "title": notebook.title, "question": notebook.question}
+            rows.append({**said, "results": results, **record})
+        symbols = self.notebooks[0].path.with_name(f"{SYMBOLS}.md")
+        write_contents(self.out, self.parameters, rows, symbols)
 
 
 def find_notebooks(folder: Path = NOTEBOOKS) -> list[Notebook]:
@@ -79,6 +82,7 @@ def run_book(
     *,
     out: str | Path | None = None,
     only: tuple[str, ...] = (),
+    keep_going: bool = False,
     folder: Path = NOTEBOOKS,
     stream: TextIO | None = None,
 ) -> Path:
@@ -90,6 +94,7 @@ def run_book(
     out : folder of the run, relative to the repository root; if not given, `outputs/<name>` with a name made from the
         parameters, so that the same command finds its own run again.
     only : numbers ("03") or names of the notebooks to run; all if empty.
+    keep_going : whether the notebooks after a failing one are run all the same.
     folder : where the notebooks are. They run with this as their working directory, as they do in JupyterLab.
     stream : where progress goes; standard output if not given.
 
@@ -103,9 +108,31 @@ def run_book(
     ValueError
         before anything runs, for an unknown or ill-typed parameter or an unknown notebook.
     NotebookFailed
-        at the first notebook that stops with an error.
+        at the first notebook that stops with an error; with `keep_going`, at the end if any did.
     """
     stream = stream or sys.stdout
+    run, due = plan(settings, out=out, only=only, folder=folder)
+    print(f"The book goes to {_relative(run.out)}; open {_relative(run.out / 'index.html')} to read it.", file=stream)
+    failed = []
+    with nursery(notebook.path for notebook, _ in due) as kernels:
+        for notebook, given in due:
+            label = f"[{run.notebooks.index(notebook) + 1}/{len(run.notebooks)}] {notebook.name}"
+            try:
+                _run_one(run, notebook, given, label, stream, kernels)
+            except NotebookFailed as error:
+                if not keep_going:
+                    raise
+                failed.append(str(error))
+                print(f"{label}  failed", file=stream, flush=True)
+    if failed:
+        raise NotebookFailed("\n".join(failed))
+    return run.out
+
+
+def plan(
+    settings: dict[str, Any], *, out: str | Path | None = None, only: tuple[str, ...] = (), folder: Path = NOTEBOOKS
+) -> tuple[Run, list[tuple[Notebook, dict[str, Any]]]]:
+    """The run that `run_book` would work on, and the chosen notebooks, each with the values it gets."""
     notebooks = find_notebooks(folder)
     settings = dict(settings)
     out = settings.pop("OUT_DIR", None) or out
@@ -114,17 +141,12 @@ def run_book(
         name: value for notebook in notebooks for name, value in notebook.parameters.items() if name != "OUT_DIR"
     }
     parameters |= {name: value for given in values.values() for name, value in given.items()}
-    chosen = _choose(notebooks, only)
     place = repository_path(out or Path("outputs") / run_name(parameters)) or REPOSITORY
-    run = Run(place, parameters, notebooks, _read_records(place))
-    print(f"The book goes to {_relative(place)}; open {_relative(place / 'index.html')} to read it.", file=stream)
-    for number, notebook in enumerate(notebooks, 1):
-        if notebook in chosen:
-            given = values[notebook.name]
-            if "OUT_DIR" in notebook.parameters:
-                given = given | {"OUT_DIR": _relative(place)}
-            _run_one(run, notebook, given, f"[{number}/{len(notebooks)}] {notebook.name}", stream)
-    return place
+    for notebook in notebooks:
+        if "OUT_DIR" in notebook.parameters:
+            values[notebook.name]["OUT_DIR"] = _relative(place)
+    chosen = choose(notebooks, only)
+    return Run(place, parameters, notebooks, _read_records(place)), [(n, values[n.name]) for n in chosen]
 
 
 def run_name(parameters: dict[str, Any]) -> str:
@@ -135,27 +157,33 @@ def run_name(parameters: dict[str, Any]) -> str:
     return "-".join([re.sub(r"[^A-Za-z0-9_.-]+", "_", part)[:40].strip("._") for part in parts] + [digest])
 
 
-def _run_one(run: Run, notebook: Notebook, values: dict[str, Any], label: str, stream: TextIO) -> None:
-    fingerprint = _fingerprint(notebook, values)
-    if run.is_complete(notebook, fingerprint):
+def _run_one(
+    run: Run, notebook: Notebook, values: dict[str, Any], label: str, stream: TextIO, kernels: Nursery | None
+) -> None:
+    if run.is_complete(notebook, values):
         print(f"{label}  done before, in {spell_seconds(run.records[notebook.name]['seconds'])}", file=stream)
         return
+    fingerprint = _fingerprint(notebook, values)  # of what is run now, whatever changes meanwhile
     run.begin(notebook)
     partial, copy = run.out / f"{notebook.name}.partial.ipynb", run.out / f"{notebook.name}.ipynb"
     with Progress(label, run.out / f".{notebook.name}.progress.json", stream) as progress:
         try:
-            execute(notebook, values, partial)
+            record = {"status": "complete", "cut": execute(notebook, values, partial, kernels)}
         except NotebookFailed as error:
-            run.records[notebook.name] = {"status": "failed", "seconds": progress.seconds}
+            run.records[notebook.name] = {"status": "failed", "seconds": progress.seconds, **error.place}
             run.save()
             left = f"Its partial copy is {_relative(partial)}; the same command goes on with this notebook."
-            raise NotebookFailed(f"{error}\n{left}") from None
+            raise NotebookFailed(f"{error}\n{left}", **error.place) from None
         partial.replace(copy)
         write_page(copy)
-        seconds = progress.seconds
-    run.records[notebook.name] = {"status": "complete", "seconds": seconds, "fingerprint": fingerprint}
+        record |= {"seconds": progress.seconds, "fingerprint": fingerprint}
+    run.records[notebook.name] = record
     run.save()
-    print(f"{label}  {spell_seconds(seconds)}", file=stream, flush=True)
+    print(f"{label}  {spell_seconds(record['seconds'])}{_spell_cut(record['cut'])}", file=stream, flush=True)
+
+
+def _spell_cut(count: int) -> str:
+    return f"  ({count} large output{'s' * (count > 1)} cut from the copy)" if count else ""
 
 
 def _fingerprint(notebook: Notebook, values: dict[str, Any]) -> str:
@@ -170,7 +198,8 @@ def _read_records(out: Path) -> dict[str, dict[str, Any]]:
     return json.loads(path.read_text(encoding="utf-8"))["notebooks"] if path.exists() else {}
 
 
-def _choose(notebooks: list[Notebook], only: tuple[str, ...]) -> list[Notebook]:
+def choose(notebooks: list[Notebook], only: tuple[str, ...]) -> list[Notebook]:
+    """Those of the notebooks whose number ("03") or name is among `only`; all of them if it is empty."""
     names = [notebook.name for notebook in notebooks]
     for wanted in only:
         if not any(wanted in (name, name[:2]) for name in names):

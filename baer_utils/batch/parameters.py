@@ -27,6 +27,7 @@ class Notebook:
 
     path: Path
     title: str
+    question: str = ""  # the first paragraph below the title
     parameters: dict[str, Any] = field(default_factory=dict)  # name -> default, in the cell's order
 
     @property
@@ -50,12 +51,15 @@ def read_notebook(path: Path) -> Notebook:
             f"{path.name} must be a notebook (nbformat 4); reading it failed: {error}. Save it again."
         ) from None
     text = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
-    titles = [line.lstrip("# ").strip() for source in text for line in source.splitlines() if line.startswith("# ")]
+    opening = next((source for source in text if source.startswith("# ")), "")
+    title, _, below = opening.partition("\n")
     tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
     if len(tagged) != 1:
         must = f"{path.name} must have exactly one code cell tagged 'parameters'"
         raise ValueError(f"{must}; it has {len(tagged)}. Tag the first code cell.")
-    return Notebook(path, titles[0] if titles else path.stem, literals("".join(tagged[0]["source"]), path.name))
+    question = " ".join(below.strip().partition("\n\n")[0].split())
+    parameters = literals("".join(tagged[0]["source"]), path.name)
+    return Notebook(path, title.lstrip("# ").strip() or path.stem, question, parameters)
 
 
 def literals(source: str, name: str) -> dict[str, Any]:

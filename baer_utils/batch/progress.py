@@ -83,6 +83,11 @@ class Progress:
         """Seconds since the block began."""
         return time.monotonic() - self.start
 
+    def say(self, text: str) -> None:
+        """Write a line of its own, above the one that renews itself."""
+        self.stream.write(("\r\x1b[K" if self.live else "") + text + "\n")
+        self.stream.flush()
+
     def line(self) -> str:
         """The line as it would be shown now."""
         try:
