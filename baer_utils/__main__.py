@@ -32,6 +32,17 @@ def parser() -> argparse.ArgumentParser:
     of_books.add_argument("--dry-run", action="store_true", help="list the runs, and run nothing")
     of_books.set_defaults(run=run_grid_of_books)
 
+    banks = grid.add_parser("banks", help="the whole method over judges that others have run, on LLMBar and JudgeBench")
+    banks.add_argument("--llmbar", help="folder or archive of LLMBar with its judges' outputs")
+    banks.add_argument("--judgebench", help="folder of JudgeBench with data and outputs")
+    banks.add_argument("--verdicts", help="long table of judges on JudgeBench, in the place of its outputs")
+    banks.add_argument("--seeds", type=int, default=10, help="number of split seeds, from 0 (default: 10)")
+    banks.add_argument(
+        "--heads", nargs="+", help="heads to evaluate beside the stack; the router takes most of the time"
+    )
+    banks.add_argument("--out", default="outputs/banks", help="folder of the results; a stopped grid goes on from it")
+    banks.set_defaults(run=run_grid)
+
     exercises = commands.add_parser("exercises", help="copies of the notebooks with the solutions blanked")
     exercises.add_argument("--out", default="outputs/exercises", help="their folder (default: outputs/exercises)")
     exercises.set_defaults(run=write_exercises)
@@ -53,18 +64,6 @@ def parser() -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="print the calls and tokens it would take, and ask nothing"
     )
     judge.set_defaults(run=judge_pairs)
-
-    grid = commands.add_parser("grid", help="run the whole method over many conditions")
-    grid.add_argument("what", choices=["banks"], help="banks: judges that others have run, from LLMBar and JudgeBench")
-    grid.add_argument("--llmbar", help="folder or archive of LLMBar with its judges' outputs")
-    grid.add_argument("--judgebench", help="folder of JudgeBench with data and outputs")
-    grid.add_argument("--verdicts", help="long table of judges on JudgeBench, in the place of its outputs")
-    grid.add_argument("--seeds", type=int, default=10, help="number of split seeds, from 0 (default: 10)")
-    grid.add_argument(
-        "--heads", nargs="+", help="heads to evaluate beside the stack; the router takes most of the time"
-    )
-    grid.add_argument("--out", default="outputs/banks", help="folder of the results; a stopped grid goes on from it")
-    grid.set_defaults(run=run_grid)
 
     bench = commands.add_parser("bench", help="measure the judge against plain transformers and against peers")
     bench.add_argument("what", choices=["judge"], help="what is measured")
