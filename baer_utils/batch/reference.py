@@ -11,7 +11,6 @@ import base64
 import io
 import math
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from baer_utils.batch.execution import environment
 from baer_utils.reports import REPOSITORY
 
 FOLDER = REPOSITORY / "outputs" / "reference"
+SCRATCH = REPOSITORY / "outputs" / "reference-run"  # inside, so that no copy names a place of this machine
 SMALL = {"N_PAIRS": 16, "N_LIVE": 4}  # parameters of the small run
 RELATIVE, ABSOLUTE = 1e-6, 1e-9  # numbers agree within the larger of the two; other values must be the same
 # results that may differ more: the same model on another processor, and names made from the last bits of weights
@@ -34,21 +34,22 @@ COLOURS = 128  # of a figure in the copy that is checked in
 
 
 def make_reference() -> str:
-    """Run the book at its defaults and small, and keep both below `FOLDER`; returns what was kept, in a sentence."""
-    with tempfile.TemporaryDirectory() as scratch:
-        with environment(BAER_STORE=str(Path(scratch) / "store")):  # where nobody has opened a test before
-            runs = {"book": run_book({}, out=Path(scratch) / "book")}
-            runs["small"] = run_book(SMALL, out=Path(scratch) / "small")
-        for name, run in runs.items():
-            shutil.rmtree(FOLDER / name, ignore_errors=True)
-            kept = [*run.glob("*/results.json"), *(run.glob("[0-9][0-9]_*.ipynb") if name == "book" else ())]
-            for path in kept:
-                target = FOLDER / name / path.relative_to(run)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(path, target)
-                if target.suffix == ".ipynb":
-                    make_small(target)
-        (FOLDER / "swap.png").write_bytes(in_few_colours((runs["book"] / SHOWN).read_bytes()))
+    """Run the book at its defaults and small, and keep both below `FOLDER`; returns what was kept, in a sentence.
+
+    Stopped half-way, the next call goes on where it was.
+    """
+    with environment(BAER_STORE=str(SCRATCH / "store")):  # where nobody has opened a test before
+        runs = {"book": run_book({}, out=SCRATCH / "book"), "small": run_book(SMALL, out=SCRATCH / "small")}
+    for name, run in runs.items():
+        shutil.rmtree(FOLDER / name, ignore_errors=True)
+        for path in [*run.glob("*/results.json"), *(run.glob("[0-9][0-9]_*.ipynb") if name == "book" else ())]:
+            target = FOLDER / name / path.relative_to(run)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, target)
+            if target.suffix == ".ipynb":
+                make_small(target)
+    (FOLDER / "swap.png").write_bytes(in_few_colours((runs["book"] / SHOWN).read_bytes()))
+    shutil.rmtree(SCRATCH)
     files = [path for name in runs for path in (FOLDER / name).rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files) / 1e6
     return f"{len(files)} files, {size:.1f} MB, in {FOLDER.relative_to(REPOSITORY)}."
