@@ -34,7 +34,7 @@ reference: $(STAMP) judge
 	@$(PY) -m baer_utils reference
 
 test: $(STAMP) judge
-	@$(PY) -m pytest
+	@$(PY) -m pytest -n 2 --dist loadgroup
 
 lab: $(STAMP)
 	$(PY) -m jupyterlab notebooks

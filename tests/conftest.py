@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # two processes share two cores: two threads in each would wait for each other
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pandas as pd
 import pytest
 from hypothesis import settings
@@ -18,6 +21,16 @@ SHARED = REPOSITORY.parent / "shared" / "data"
 settings.register_profile("patient", deadline=None)  # a busy machine is no bug
 settings.load_profile("patient")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing in the tests may wait for a network
+
+
+BOOK = ("test_notebooks.py", "test_readme.py", "test_site.py")  # they read one run of the book
+
+
+def pytest_collection_modifyitems(items):
+    """Tests of one file, and all that read the book, stay in one process; the book comes first: it takes longest."""
+    items.sort(key=lambda item: item.path.name not in BOOK)
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("book" if item.path.name in BOOK else item.path.name))
 
 
 @pytest.fixture(scope="session")

@@ -321,7 +321,7 @@ def bank_prompts(pairs):
 @pytest.mark.parametrize("judge", ["tiny", "embedded"])
 def test_sharing_what_prompts_begin_with_changes_no_answer(judge, request):
     backbone = request.getfixturevalue(judge)
-    asked = bank_prompts(pairs_of_many_lengths()[:4])
+    asked = bank_prompts(pairs_of_many_lengths()[: 4 if judge == "tiny" else 2])
     alone = backbone.read(asked[direct]), backbone.generate(asked[chain_of_thought], max_new_tokens=8)
     backbone.share([prompt for prompts in asked.values() for prompt in prompts])
     shared = backbone.read(asked[direct]), backbone.generate(asked[chain_of_thought], max_new_tokens=8)
@@ -335,13 +335,13 @@ def test_sharing_what_prompts_begin_with_changes_no_answer(judge, request):
 
 
 def test_trials_behind_their_shared_prompt_are_the_texts_of_trials_alone(embedded):
-    prompts = prompts_of(pairs_of_many_lengths()[:2], self_consistency)
+    prompts = prompts_of(pairs_of_many_lengths()[:1], self_consistency)
     how = {"max_new_tokens": 8, "temperature": 0.7, "top_p": 0.95, "seeds": list(range(len(prompts)))}
     alone = embedded.generate(prompts, **how)
     embedded.share(prompts)
     shared = embedded.generate(prompts, **how)
     embedded.share([])
-    assert [text.ids for text in shared] == [text.ids for text in alone] and len({text.ids for text in alone}) > 3
+    assert [text.ids for text in shared] == [text.ids for text in alone] and len({text.ids for text in alone}) > 1
     assert sum(text.cached_tokens for text in shared) > 0 == sum(text.cached_tokens for text in alone)
 
 

@@ -111,8 +111,8 @@ def test_the_output_promised_for_make_book_is_what_a_run_prints():
 def freeze_a_live_head(place: Path) -> None:
     """A head for the embedded judge itself, made as notebook 07 makes one, of the experts that direct's reads give."""
     experts = ("direct", "pride", "calibraeval")
-    pairs, judge = load_pairs("starter_correctness", n_pairs=16), open_backbone("smollm2-135m")
-    store = open_store(judge.name, "starter_correctness", n_pairs=16, root=place / "store")
+    pairs, judge = load_pairs("starter_correctness", n_pairs=6), open_backbone("smollm2-135m")
+    store = open_store(judge.name, "starter_correctness", n_pairs=6, root=place / "store")
     pairs = seal(pairs, store)
     runs, _ = judge_pairs(pairs, judge, ("direct",), store=store, progress=False)
     debias = fit_debias(runs, pairs)
