@@ -29,8 +29,8 @@ def table_settings(place: str | Path) -> dict[str, Setting]:
 
     Returns
     -------
-    dict, name -> Setting, by name. All calls cost 1; outputs are verdicts (scores: `audit_from_tables`). Slices are taken
-    to be known before the label unless the labels decide them (`build_policy` refuses those).
+    dict, name -> Setting, by name. All calls cost 1; outputs are verdicts (scores: `audit_from_tables`). Slices are
+    taken to be known before the label unless the labels decide them (`build_policy` refuses those).
 
     Raises
     ------
