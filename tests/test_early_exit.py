@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binom
 
+from baer_utils import early_exit
+from baer_utils.benchmarks import load_pairs
 from baer_utils.calibrators import Audit, split_audit
 from baer_utils.costs import SharedCalls, price
 from baer_utils.costs.together import _kinds
@@ -512,3 +514,30 @@ def test_pairs_without_labels_and_meaningless_settings_are_refused(planted):
     with pytest.raises(ValueError, match="must be among"):
         savings(compare_policies(planted, {"single": SingleBest()}, seeds=[0]), "single", "flat")
     assert isinstance(PrunedBank(planted.prices), FixedPanel)
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+def test_a_signal_joins_a_bank_with_its_swap_and_no_opinion_where_it_has_none(parts):
+    rng = np.random.default_rng(parts)
+    audit = doubled(rng.choice([-1.0, 0.0, 1.0], (parts, 2)), rng.integers(0, 2, parts).astype(float))
+    score = np.where(np.arange(parts) == 0, np.nan, rng.normal(size=parts))
+    grown = early_exit.with_signals(audit, {"signal": score})
+    assert grown.judges == (*audit.judges, "signal") and (grown.Z[:, :2] == audit.Z).all()
+    mine = grown.Z[:, 2].astype(float)
+    assert mine[0] == 0 and np.array_equal(mine[parts:], 0 - mine[:parts])
+    with pytest.raises(ValueError, match="one number for each of"):
+        early_exit.with_signals(audit, {"signal": np.zeros(parts + 1)})
+
+
+def test_our_own_judge_as_a_setting_shows_development_pairs_alone_each_beside_its_swap(tmp_path, monkeypatch):
+    monkeypatch.setenv("BAER_STORE", str(tmp_path))
+    setting = early_exit.own_setting("starter_correctness", backbone="replay:smollm2-135m", n_pairs=16)
+    audit, pairs = setting.audit, load_pairs("starter_correctness", n_pairs=16)
+    half, development = len(audit) // 2, pairs[pairs["split"] != "test"]
+    assert half == len(development) and set(audit.groups) == set(development["group_id"])
+    assert audit.judges == (*EXPERTS, *early_exit.ALONE) and set(setting.costs) == set(audit.judges)
+    Z = audit.Z.astype(int)
+    assert set(np.unique(Z)) <= {-1, 0, 1} and (Z[half:] == -Z[:half]).all()
+    assert (audit.y[half:] == 1 - audit.y[:half]).all()
+    assert audit.y[:half].tolist() == ((development["label"] + 1) / 2).tolist()
+    assert all(0 < cost < 10 for cost in setting.costs.values())  # thousands of tokens

@@ -22,7 +22,7 @@ from tests.finished_book import finished_book, run_into
 NAMES = [
     "00_start_here", "01_judging_protocols", "02_order_instability", "03_symmetric_features", "04_stacking_head",
     "05_routing_head", "06_reference_verification", "07_selection_and_calibration_gates", "08_frozen_test",
-    "12_pruning_the_bank",
+    "09_role_profiles", "10_stopped_panels", "11_regime_maps", "12_pruning_the_bank",
 ]  # fmt: skip
 OPENING = "08_frozen_test"  # the only one that reads test labels
 SHARED = ["BENCHMARK", "SOURCE", "BACKBONE", "N_PAIRS", "SEED", "OUT_DIR"]

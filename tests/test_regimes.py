@@ -13,7 +13,7 @@ from baer_utils import regimes
 from baer_utils.calibrators import Audit, split_audit
 from baer_utils.juries import standard_policies
 from baer_utils.panels import GLOBAL, RolePolicy, evaluate
-from tests.test_juries import made_audit, real_audit
+from tests.test_juries import TIDY, made_audit, real_audit
 
 SEEDS = range(3)
 
@@ -278,3 +278,51 @@ def test_judgebench_says_keep_the_single_judge():
     assert found["single_risk"] < found["role_risk"]
     free = regimes.regime_map(table, lam=0).loc["JudgeBench"]  # sixteen more calls do lower the risk by a hundredth
     assert free["full_risk"] < free["single_risk"]
+
+
+def written(folder, name, audit) -> None:
+    """An audit as long tables of net verdicts; what is missing stays an empty verdict."""
+    ids = [f"item{row}" for row in range(len(audit))]
+    labels = pd.DataFrame({"pair_id": ids, "y": audit.y, "group": audit.groups, "slice": audit.route_names})
+    said = audit.table.replace({"a": 1.0, "split": 0.5, "b": 0.0}).assign(pair_id=ids, order="agg")
+    labels.to_csv(folder / f"{name}.labels.csv", index=False)
+    verdicts = said.melt(["pair_id", "order"], var_name="judge", value_name="verdict")
+    verdicts.to_csv(folder / f"{name}.verdicts.csv", index=False)
+
+
+def test_tables_of_a_folder_come_back_as_the_audits_that_were_written(tmp_path):
+    audits = {"first": made_audit(40, 3), "second": made_audit(30, 2, seed=1)}
+    for name, audit in audits.items():
+        written(tmp_path, name, audit)
+    found = regimes.table_settings(tmp_path)
+    assert list(found) == list(audits)
+    for name, audit in audits.items():
+        mine = found[name].audit
+        assert mine.judges == audit.judges and (mine.Z == audit.Z).all() and (mine.y == audit.y).all()
+        assert (mine.route_names == audit.route_names).all()
+    assert list(regimes.table_settings(tmp_path / "second")) == ["second"]
+    assert regimes.table_settings(f"{tmp_path}/first?judges=[12]$")["first"].audit.judges == ("judge1", "judge2")
+
+
+def test_tables_that_are_not_there_or_not_whole_are_refused_with_what_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError, match="needs <name>.labels"):
+        regimes.table_settings(tmp_path)
+    written(tmp_path, "first", made_audit(20, 2))
+    with pytest.raises(ValueError, match="judges must match 'nobody'"):
+        regimes.table_settings(f"{tmp_path}?judges=nobody")
+    labels = pd.read_csv(tmp_path / "first.labels.csv")
+    labels.drop(columns="group").to_csv(tmp_path / "first.labels.csv", index=False)
+    with pytest.raises(ValueError, match="group are not there"):
+        regimes.table_settings(tmp_path)
+    (tmp_path / "first.verdicts.csv").unlink()
+    labels.to_csv(tmp_path / "first.labels.csv", index=False)
+    with pytest.raises(FileNotFoundError, match="come together"):
+        regimes.table_settings(tmp_path)
+
+
+def test_a_real_pool_is_read_from_its_tables_with_the_judges_asked_for():
+    if not TIDY.exists():
+        pytest.skip(f"real judge outputs are not here: {TIDY}")
+    setting = regimes.table_settings(f"{TIDY}/llmbar?judges=/Vanilla$")["llmbar"]
+    account = setting.audit.complete()[1]  # panels.md section 7: 413 of 419 items, with GPT-4 six judges
+    assert (account.rows, account.judges, account.complete) == (419, 6, 413)

@@ -16,12 +16,13 @@ from baer_utils.early_exit.exits import (
 )
 from baer_utils.early_exit.prices import BankPrices
 from baer_utils.early_exit.pruning import PrunedBank, PruningStep
+from baer_utils.early_exit.recorded import ALONE, own_setting, with_signals
 from baer_utils.early_exit.studying import EXIT_MEASURES, exit_study, ordered_terms
 
 __all__ = [
-    "Bank", "BankPrices", "EXIT_MEASURES", "Exit", "ExitThreshold", "ListedPanel", "PrunedBank", "PruningStep",
+    "ALONE", "Bank", "BankPrices", "EXIT_MEASURES", "Exit", "ExitThreshold", "ListedPanel", "PrunedBank", "PruningStep",
     "SymmetricPolicy", "Terms", "ask_until_settled", "bank_of", "bin_evidence", "changed_answers",
     "compare_policies", "compare_sizes", "evidence_limits", "exit_grid", "exit_order", "exit_scores", "exit_steps",
-    "exit_study", "exit_tokens", "fit_exit", "ordered_terms", "over_splits", "savings", "stack_terms",
-    "swap_outputs", "term_limits",
+    "exit_study", "exit_tokens", "fit_exit", "ordered_terms", "over_splits", "own_setting", "savings", "stack_terms",
+    "swap_outputs", "term_limits", "with_signals",
 ]  # fmt: skip

@@ -78,7 +78,7 @@ def tau_path(table: pd.DataFrame, *, chosen: float, cost: str = "cost per item")
     ----------
     table : frame indexed by tau, columns risk and cost. chosen : the tau in use. cost : name and unit of the cost.
     """
-    figure, axes = new_figure(2.7, 2)
+    figure, axes = new_figure(3.2, 2)
     for ax, (column, text) in zip(axes, {"risk": "risk (share)", "cost": cost}.items(), strict=True):
         ax.step(range(len(table)), table[column], where="mid", color=GREY, linewidth=1.4)
         ax.plot(range(len(table)), table[column], "o", color=INK, markersize=4)

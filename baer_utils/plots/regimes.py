@@ -159,7 +159,8 @@ def conflict_against_shared_error(shares: pd.DataFrame) -> BookFigure:
     for number, (name, row) in enumerate(shares.iterrows()):
         x, y = 100 * row["conflict"], 100 * row["shared_error"]
         ax.plot(x, y, list("osD^vPX<>")[number % 9], color=INK, markersize=8)
-        ax.annotate(spoken(str(name)), (x, y), xytext=(8, 5), textcoords="offset points",
+        side, gap = ("right", -8) if x > 60 else ("left", 8)
+        ax.annotate(spoken(str(name)), (x, y), xytext=(gap, 5), textcoords="offset points", ha=side,
                     fontsize=LOOK["legend.fontsize"], bbox={"color": "white", "alpha": 0.7, "pad": 0.5})  # fmt: skip
     ax.set_xlim(-2, 112)
     top = max(1.0, 100 * float(shares["shared_error"].max()))

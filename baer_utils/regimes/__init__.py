@@ -36,12 +36,13 @@ from baer_utils.regimes.stress import (
     variant_stress,
     with_copies,
 )
+from baer_utils.regimes.tables import table_settings
 
 __all__ = [
     "DROP", "FULL", "KEEP", "ROUTE", "RULES", "STOP", "Route", "Setting", "against_role", "audit_size",
     "complete_cases", "copy_stress", "endpoints", "experimental_matrix", "fitted_plans", "frequency_audit",
     "frontier_points", "interval_table", "judge_pool", "measure_settings", "pair_addition", "paired_difference",
     "pattern_sparsity", "price_sensitivity", "proxy_routing", "regime_map", "repeated_judges", "shared_errors",
-    "side_by_side", "slice_mix_shift", "slice_outcomes", "sliced_by_judge", "split_interval",
+    "side_by_side", "slice_mix_shift", "slice_outcomes", "sliced_by_judge", "split_interval", "table_settings",
     "threshold_sensitivity", "variant_stress", "with_copies",
 ]  # fmt: skip
