@@ -537,6 +537,22 @@ def test_an_unfolded_curve_shows_a_bias_that_the_folded_one_hides():
         reliability_curve([0.5, np.nan], [1, 1])
 
 
+def test_the_curve_and_the_error_of_reliabilities_are_those_counted_by_hand():
+    said, was = np.array([0.05, 0.95, 0.95, 1.0, 0.55]), np.array([-1, 1, -1, 1, 1])
+    curve = reliability_curve(said, was, folded=False)
+    assert curve["pairs"].tolist() == [1, 1, 3] and curve["low"].tolist() == [0.0, 0.5, 0.9]
+    assert np.allclose(curve["accuracy"], [0, 1, 2 / 3]) and np.allclose(curve["confidence"], [0.05, 0.55, 2.9 / 3])
+    assert math.isclose(calibration_error(said, was, folded=False), (0.05 + 0.45 + 3 * 0.3) / 5)
+
+
+def test_reliabilities_that_are_drawn_true_have_a_small_error_and_shifted_ones_a_large():
+    rng = np.random.default_rng(0)
+    said = rng.random(12_000)
+    was = np.where(rng.random(len(said)) < said, 1, -1)
+    shifted = calibration_error(np.clip(said + 0.3, 0, 1), was, folded=False)
+    assert calibration_error(said, was, folded=False) < 0.02 < 0.2 < shifted
+
+
 def test_a_biased_judge_is_found_out_by_display_order_and_a_fair_one_is_not():
     rng, n = np.random.default_rng(5), 20_000
     y = rng.choice([1.0, -1.0], n)

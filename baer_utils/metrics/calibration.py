@@ -18,6 +18,7 @@ from baer_utils.metrics.rules import check_labels
 
 BINS = 10
 ORDERS = ("ab", "ba")
+READ_FIGURES = ("brier", "ece", "accuracy", "first", "first_preferred", "bias")
 
 
 def brier_score(probability: ArrayLike, y: ArrayLike) -> float:
@@ -58,7 +59,8 @@ def reliability_curve(
     bins : number of equal bins.
     folded : True bins the confidence max(p, 1 - p) in [1/2, 1] against the share right. False bins p itself in [0, 1]
         against the share of pairs whose label is +1: where p speaks of the response shown first, that shows a judge's
-        position bias, which folding would hide.
+        position bias, which folding would hide; where p is the reliability of an expert and the label says whether it
+        was right, a reliability below 1/2 is no confidence in the contrary.
 
     Returns
     -------
@@ -111,28 +113,29 @@ def order_calibration(L: ArrayLike, y: ArrayLike, experts: Sequence[str], *, bin
     frame indexed by expert and order (``ab``, ``ba``, ``both``: all reads together, whatever the frame): ``reads``;
     ``brier`` and ``ece`` (`calibration_error`, folded); ``accuracy`` (a read of exactly 1/2 is half right);
     ``first``, the mean probability given to the response shown first; ``first_preferred``, how often it was; ``bias``,
-    their difference: a judge without position bias has 0. NaN where an expert has no read in that order.
+    their difference: a judge without position bias has 0. NaN where an expert has no read in that order; no rows
+    without experts.
     """
     probability, label = first_shown(L, y)
     places = {order: np.arange(probability.shape[-1]) % 2 == m for m, order in enumerate(ORDERS)}
     places["both"] = np.ones(probability.shape[-1], dtype=bool)
-    rows = {}
-    for k, name in enumerate(experts):
-        for order, chosen in places.items():
+    rows = []
+    for k in range(len(experts)):
+        for chosen in places.values():
             p = probability[:, k, chosen]
             read = ~np.isnan(p)
-            rows[name, order] = _read_figures(p[read], label[:, chosen][read], bins)
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["expert", "order"])
+            rows.append(_read_figures(p[read], label[:, chosen][read], bins))
+    index = pd.MultiIndex.from_product([list(experts), list(places)], names=["expert", "order"])
+    return pd.DataFrame(rows, index=index, columns=["reads", *READ_FIGURES])
 
 
 def _read_figures(p: NDArray, label: NDArray, bins: int) -> dict[str, float]:
-    names = ("brier", "ece", "accuracy", "first", "first_preferred", "bias")
     if not len(p):
-        return {"reads": 0} | dict.fromkeys(names, np.nan)
+        return {"reads": 0} | dict.fromkeys(READ_FIGURES, np.nan)
     _, right, _ = _binned(p, label, bins, folded=True)
     first, preferred = float(p.mean()), float((label > 0).mean())
     figures = (brier_score(p, label), calibration_error(p, label, bins=bins), float(right.mean()), first, preferred)
-    return {"reads": len(p)} | dict(zip(names, (*figures, first - preferred), strict=True))
+    return {"reads": len(p)} | dict(zip(READ_FIGURES, (*figures, first - preferred), strict=True))
 
 
 def _binned(probability: ArrayLike, y: ArrayLike, bins: int, folded: bool) -> tuple[NDArray, NDArray, NDArray]:
