@@ -37,6 +37,7 @@ from baer_utils.metrics import (
     minimum_detectable_effect,
     opinions,
     order_calibration,
+    order_curves,
     paired_bootstrap,
     pairwise_accuracy,
     reliability_curve,
@@ -580,3 +581,21 @@ def test_for_swapped_pairs_the_two_display_orders_change_places_and_nothing_else
     pd.testing.assert_frame_equal(here, swapped, check_dtype=False, atol=1e-12)
     p, label = first_shown(L, y)
     assert same(p[:, :, 1], expit(-L[:, :, 1])) and same(label, np.stack([y, -y], axis=1))
+
+
+def test_the_curve_of_single_reads_holds_every_read_of_a_labelled_pair_and_its_distance_is_the_bias():
+    rng = np.random.default_rng(8)
+    L, y = rng.normal(0.4, 1.5, (60, 3, 2)) * [1, -1], rng.choice([1.0, -1.0, np.nan], 60)
+    L[rng.random(L.shape) < 0.2], L[:, 2] = np.nan, np.nan
+    known, groups = ~np.isnan(y), np.arange(60) // 2
+    curves = order_curves(L, y, groups, "xyz")
+    figures = order_calibration(L[known], y[known], "xyz").xs("both", level=1)
+    assert list(curves) == ["x", "y"]
+    for name, curve in curves.items():
+        assert curve["pairs"].sum() == figures.loc[name, "reads"]
+        distance = (curve["confidence"] - curve["accuracy"]) * curve["pairs"]
+        assert math.isclose(distance.sum() / curve["pairs"].sum(), figures.loc[name, "bias"], abs_tol=1e-12)
+        pd.testing.assert_frame_equal(order_curves(-L[:, :, ::-1], -y, groups, "xyz")[name], curve)
+    alone = order_curves(L, y, np.arange(60), "x")["x"]
+    assert alone["accuracy"].equals(curves["x"]["accuracy"]) and not alone.equals(curves["x"])  # two pairs a question
+    assert order_curves(L, np.full(60, np.nan), groups, "xyz") == {}

@@ -19,6 +19,7 @@ from baer_utils.metrics.calibration import (
     calibration_error,
     first_shown,
     order_calibration,
+    order_curves,
     reliability_curve,
 )
 from baer_utils.metrics.comparisons import discordant, holm, mcnemar, minimum_detectable_effect
@@ -30,6 +31,6 @@ __all__ = [
     "ONE_TEMPLATE", "agreement", "any_expert_oracle", "as_answers", "best_single", "brier_score", "calibration_error",
     "coin_oracle", "column_leads", "difference_interval", "discordant", "first_shown", "flip_rate", "flips", "holm",
     "ledger", "longer_response", "majority", "mcnemar", "minimum_detectable_effect", "opinions", "order_calibration",
-    "paired_bootstrap", "pairwise_accuracy", "reliability_curve", "share_interval", "simple_rules", "transfer_gap",
-    "vote_weights", "wilson_interval",
+    "order_curves", "paired_bootstrap", "pairwise_accuracy", "reliability_curve", "share_interval", "simple_rules",
+    "transfer_gap", "vote_weights", "wilson_interval",
 ]  # fmt: skip

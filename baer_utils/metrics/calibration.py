@@ -129,6 +129,35 @@ def order_calibration(L: ArrayLike, y: ArrayLike, experts: Sequence[str], *, bin
     return pd.DataFrame(rows, index=index, columns=["reads", *READ_FIGURES])
 
 
+def order_curves(
+    L: ArrayLike, y: ArrayLike, groups: ArrayLike, experts: Sequence[str], *, bins: int = BINS
+) -> dict[str, pd.DataFrame]:
+    """Unfolded `reliability_curve` of each expert's single reads, about the response shown first, both orders together.
+
+    Parameters
+    ----------
+    L, experts : see `order_calibration`. y : array (N,), +1 or -1; pairs where it is NaN are left out.
+    groups : array (N,), the question of each pair, for the intervals.
+
+    Returns
+    -------
+    expert -> curve; an expert without a read on a labelled pair is left out.
+    """
+    y = np.asarray(y, dtype=float)
+    known = ~np.isnan(y)
+    if not known.any():
+        return {}
+    probability, label = first_shown(np.asarray(L, dtype=float)[known], y[known])
+    question = np.repeat(np.asarray(groups)[known][:, None], label.shape[1], axis=1)
+    curves = {}
+    for k, name in enumerate(experts):
+        read = ~np.isnan(probability[:, k])
+        if read.any():
+            rows = (values[read] for values in (probability[:, k], label, question))
+            curves[name] = reliability_curve(*rows, bins=bins, folded=False)
+    return curves
+
+
 def _read_figures(p: NDArray, label: NDArray, bins: int) -> dict[str, float]:
     if not len(p):
         return {"reads": 0} | dict.fromkeys(READ_FIGURES, np.nan)
