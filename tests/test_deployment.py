@@ -37,9 +37,10 @@ from baer_utils.deployment import (
 )
 from baer_utils.deployment import develop as develop_heads
 from baer_utils.deployment.corrections import debias_arrays, debias_figures
-from baer_utils.deployment.counting import order_rows
+from baer_utils.deployment.counting import order_rows, rule_answers
 from baer_utils.deployment.fitting import features_of, represent
 from baer_utils.deployment.measuring import measure
+from baer_utils.evidence import run_array, summarize
 from baer_utils.gates import select_head
 from baer_utils.judging import judge_pairs
 from baer_utils.metrics import as_answers
@@ -211,6 +212,11 @@ def test_rules_that_any_head_should_beat_have_the_same_figures_as_a_head_and_sta
         assert row["accuracy"] == right[part].mean() and row["pairs"] == part.sum()
         assert row["margin"] == pytest.approx(100 * (right[part].mean() - theirs.mean()))
         assert row["discordant"] == ((right[part] & ~theirs).sum(), (~right[part] & theirs).sum())
+    evidence = summarize(run_array(opened.runs, EXPERTS, known.index), EXPERTS)
+    best = as_answers(evidence.z[:, EXPERTS.index(development.best_single)]) == known["label"]
+    votes = as_answers(metrics.majority(evidence.z, EXPERTS)) == known["label"]
+    assert development.rules[names[0]].accuracy["pooled"] == best.mean()
+    assert development.rules["majority"].accuracy["pooled"] == votes.mean() != 0.5
     kept = opened.frozen.content["development"]["rules"]
     assert {name: kept[name]["accuracy"] for name in kept} == {name: development.rules[name].accuracy for name in names}
 
@@ -595,6 +601,32 @@ def test_the_interval_of_the_transfer_gap_is_that_of_the_pairs_themselves(opened
     names = ("transfer_gap", "transfer_gap_low", "transfer_gap_high")
     assert [summary[name] for name in names] == pytest.approx([100 * end for end in expected])
     assert f"({summary['transfer_gap_low']:+.1f} to {summary['transfer_gap_high']:+.1f})" in str(opened.report)
+
+
+def test_a_missing_verdict_is_no_tie_of_the_best_single_expert(opened):
+    best, test = opened.frozen.content["development"]["best_single"], opened.report.pairs.reset_index()
+    lost = opened.runs["pair_id"].isin(test["pair_id"][:3]) & (opened.runs["protocol"] == best)
+    evidence = summarize(run_array(opened.runs[~lost], EXPERTS, test["pair_id"]), EXPERTS)
+    pairs = opened.test.loc[test["pair_id"]].reset_index()
+    answers = rule_answers(opened.frozen, pairs, evidence)[f"best single ({best})"]
+    assert answers[:3].isna().all() and same(answers[3:], np.sign(evidence.z[3:, EXPERTS.index(best)]))
+
+
+def test_intervals_on_both_sides_of_the_transfer_gap_know_which_pairs_share_a_question(tmp_path):
+    once = make_pairs(80, 6).drop_duplicates("group_id")
+    runs, copies = make_runs(once, EXPERTS, 6), [f"/{number}" for number in range(4)]
+    labelled = pd.concat([once.assign(pair_id=once["pair_id"] + copy) for copy in copies], ignore_index=True)
+    store = open_store("test", "table", root=tmp_path / "store")
+    c = SimpleNamespace(pairs=seal(labelled, store), store=store, experts=EXPERTS)
+    c.runs = pd.concat([runs.assign(pair_id=runs["pair_id"] + copy) for copy in copies], ignore_index=True)
+    store.write_runs(c.runs, Settings().tag)
+    report = open_test(frozen_in(c, tmp_path / "frozen"), store)
+    before, after = develop(c.pairs, c.runs, EXPERTS).out_of_fold.query("split == 'calibration'"), report.pairs
+    right = [as_answers(before["stack"]) == before["label"], as_answers(after["s"]) == after["label"]]
+    of = [before["group_id"], after["group_id"]]
+    wide, half, narrow = (metrics.transfer_gap(*right, *groups)[1] for groups in (of, (None, of[1]), (None, None)))
+    assert report.summary["transfer_gap_low"] == pytest.approx(100 * wide)
+    assert wide < half < narrow
 
 
 def test_heads_are_measured_for_calibration_by_the_probability_of_their_score(opened):

@@ -28,6 +28,7 @@ from baer_utils.deployment import (
 )
 from baer_utils.deployment.candidates import candidate_evidence, right_or_wrong, routing_features
 from baer_utils.deployment.fitting import features_of
+from baer_utils.deployment.measuring import measure
 from baer_utils.evidence import run_array, summarize
 from baer_utils.gates import HEADS, select_head
 from baer_utils.judging import judge_pairs
@@ -361,13 +362,18 @@ def test_the_report_shows_every_head_with_its_own_bill(routed):
 
 
 def test_a_router_is_measured_for_calibration_by_the_reliability_of_the_expert_it_chose(routed):
-    table, row = routed.report.pairs, routed.report.methods.loc["BAER (route)"]
-    spoke = table["route"] != 0
-    right = (np.sign(table["route"]) == table["label"])[spoke]
-    said = table["route_reliability"][spoke].to_numpy(float)
-    assert row["brier"] == pytest.approx(brier_score_loss(right, said))
-    distance = pd.DataFrame({"right": right.to_numpy(float), "said": said}).groupby((said * 10).astype(int).clip(max=9))
-    assert row["ece"] == pytest.approx(distance.sum().eval("(right - said).abs()").sum() / spoke.sum())
+    silent = routed.runs["pair_id"].isin(routed.test["pair_id"][:9])  # nobody speaks there, and nobody is counted
+    y, fewer = routed.report.pairs["label"].to_numpy(), routed.runs[~silent]
+    less = measure(routed.frozen, routed.test, fewer, routed.frozen.score_runs(routed.test, fewer), y)
+    assert (less.pairs["route"] == 0).sum() == (routed.report.pairs["route"] == 0).sum() + 9
+    for report in (routed.report, less):
+        table, row = report.pairs, report.methods.loc["BAER (route)"]
+        spoke = table["route"] != 0
+        right = (np.sign(table["route"]) == table["label"])[spoke].to_numpy(float)
+        said = table["route_reliability"][spoke].to_numpy(float)
+        assert row["brier"] == pytest.approx(brier_score_loss(right, said))
+        told = pd.DataFrame({"right": right, "said": said}).groupby((said * 10).astype(int).clip(max=9))
+        assert row["ece"] == pytest.approx(told.sum().eval("(right - said).abs()").sum() / spoke.sum())
 
 
 def test_the_report_says_on_which_subsets_a_lead_rests_and_repeats_itself_without_them(tmp_path):
