@@ -139,7 +139,7 @@ def figures_of(condition: str, seed: int, p: float, deployed: float, head: str =
     shares = {"deployed": deployed, "judge": 0.6, "best single (judge)": 0.6, "majority": 0.5, "stack": deployed}
     shares |= {"route": None, "reference": None, BOUNDED: 0.6}
     row = {"baseline": "judge", "margin": 100 * (deployed - 0.6), "low": 0.0, "high": 9.0, "head_only": 3}
-    row |= {"baseline_only": 1, "p": p, "star": False}
+    row |= {"baseline_only": 1, "p": p, "mid_p": p / 2, "detectable": 4.0, "star": False}
     rows = [
         row | {"named_on": where, "rule": rule} for where in ("development", "test") for rule in ("matched", "paper")
     ]

@@ -14,7 +14,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 from scipy.stats import binom, binomtest
+from sklearn.metrics import brier_score_loss
 
 from baer_utils import metrics, prompts, scores
 from baer_utils.backbones.base import Generation, Read
@@ -35,10 +37,13 @@ from baer_utils.deployment import (
 )
 from baer_utils.deployment import develop as develop_heads
 from baer_utils.deployment.corrections import debias_arrays, debias_figures
+from baer_utils.deployment.counting import order_rows, rule_answers
 from baer_utils.deployment.fitting import features_of, represent
 from baer_utils.deployment.measuring import measure
+from baer_utils.evidence import run_array, summarize
 from baer_utils.gates import select_head
 from baer_utils.judging import judge_pairs
+from baer_utils.metrics import as_answers
 from baer_utils.protocols import Settings
 from baer_utils.records import swap_pairs, swap_runs, unit_hash
 from baer_utils.stacking import choose_lambda, fit_stack
@@ -191,6 +196,29 @@ def test_development_figures_are_those_counted_by_hand_under_both_rules(tmp_path
     gap = figures.accuracy["calibration"] - figures.accuracy["selection"]
     assert figures.transfer_gap == pytest.approx(100 * gap) and gap != 0
     assert figures.paper_margin["pooled"] > figures.margin["pooled"]  # ties: the paper's rule flatters
+
+
+def test_rules_that_any_head_should_beat_have_the_same_figures_as_a_head_and_stand_in_every_table(opened):
+    development = develop(opened.pairs, opened.runs, EXPERTS)
+    rows = development.out_of_fold.set_index("pair_id")
+    table, known = development.table(), opened.labelled.set_index("pair_id").loc[rows.index]
+    names = [f"best single ({development.best_single})", "majority", "longer response"]
+    assert list(development.rules) == names and list(table["method"].unique()) == ["stack", *names]
+    right = np.where(known["response_a"].str.len() < known["response_b"].str.len(), -1, 1) == known["label"]
+    for split in ("selection", "calibration", "pooled"):
+        part = (known["split"] == split) | (split == "pooled")
+        row = table.set_index(["method", "split"]).loc[("longer response", split)]
+        theirs = as_answers(rows.loc[part, row["baseline"]]) == rows.loc[part, "label"]
+        assert row["accuracy"] == right[part].mean() and row["pairs"] == part.sum()
+        assert row["margin"] == pytest.approx(100 * (right[part].mean() - theirs.mean()))
+        assert row["discordant"] == ((right[part] & ~theirs).sum(), (~right[part] & theirs).sum())
+    evidence = summarize(run_array(opened.runs, EXPERTS, known.index), EXPERTS)
+    best = as_answers(evidence.z[:, EXPERTS.index(development.best_single)]) == known["label"]
+    votes = as_answers(metrics.majority(evidence.z, EXPERTS)) == known["label"]
+    assert development.rules[names[0]].accuracy["pooled"] == best.mean()
+    assert development.rules["majority"].accuracy["pooled"] == votes.mean() != 0.5
+    kept = opened.frozen.content["development"]["rules"]
+    assert {name: kept[name]["accuracy"] for name in kept} == {name: development.rules[name].accuracy for name in names}
 
 
 def tiny(labels, splits, experts=EXPERTS, questions=None) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -503,6 +531,11 @@ def test_both_baselines_are_compared_and_only_the_one_named_on_development_can_e
             b, c = (right & ~theirs).sum(), (~right & theirs).sum()
             assert (row["baseline"], row["head_only"], row["baseline_only"]) == (name, b, c)
             assert row["p"] == pytest.approx(binomtest(b, b + c).pvalue, abs=1e-12)
+            assert row["mid_p"] == pytest.approx(
+                2 * binom.cdf(min(b, c), b + c, 0.5) - binom.pmf(b, b + c, 0.5), abs=1e-12
+            )
+            effect = 100 * metrics.minimum_detectable_effect(len(y), (b + c) / len(y))
+            assert row["detectable"] == pytest.approx(effect, nan_ok=True)
             assert row["margin"] == pytest.approx(100 * (right.mean() - theirs.mean()))
             interval = metrics.paired_bootstrap(right, theirs, table["group_id"])
             assert [row["margin"], row["low"], row["high"]] == pytest.approx([100 * end for end in interval])
@@ -556,6 +589,79 @@ def test_the_transfer_gap_is_test_minus_out_of_fold_calibration(opened):
     before = develop(opened.pairs, opened.runs, EXPERTS).heads["stack"].accuracy["calibration"]
     after = opened.report.methods.loc["BAER (stack)", "strict"]
     assert opened.report.summary["transfer_gap"] == pytest.approx(100 * (after - before))
+
+
+def test_the_interval_of_the_transfer_gap_is_that_of_the_pairs_themselves(opened):
+    before = develop(opened.pairs, opened.runs, EXPERTS).out_of_fold.query("split == 'calibration'")
+    after, summary = opened.report.pairs, opened.report.summary
+    right = [
+        np.where(s >= 0, 1, -1) == y for s, y in ((before["stack"], before["label"]), (after["s"], after["label"]))
+    ]
+    expected = metrics.transfer_gap(*right, before["group_id"], after["group_id"])
+    names = ("transfer_gap", "transfer_gap_low", "transfer_gap_high")
+    assert [summary[name] for name in names] == pytest.approx([100 * end for end in expected])
+    assert f"({summary['transfer_gap_low']:+.1f} to {summary['transfer_gap_high']:+.1f})" in str(opened.report)
+
+
+def test_a_missing_verdict_is_no_tie_of_the_best_single_expert(opened):
+    best, test = opened.frozen.content["development"]["best_single"], opened.report.pairs.reset_index()
+    lost = opened.runs["pair_id"].isin(test["pair_id"][:3]) & (opened.runs["protocol"] == best)
+    evidence = summarize(run_array(opened.runs[~lost], EXPERTS, test["pair_id"]), EXPERTS)
+    pairs = opened.test.loc[test["pair_id"]].reset_index()
+    answers = rule_answers(opened.frozen, pairs, evidence)[f"best single ({best})"]
+    assert answers[:3].isna().all() and same(answers[3:], np.sign(evidence.z[3:, EXPERTS.index(best)]))
+
+
+def test_intervals_on_both_sides_of_the_transfer_gap_know_which_pairs_share_a_question(tmp_path):
+    once = make_pairs(80, 6).drop_duplicates("group_id")
+    runs, copies = make_runs(once, EXPERTS, 6), [f"/{number}" for number in range(4)]
+    labelled = pd.concat([once.assign(pair_id=once["pair_id"] + copy) for copy in copies], ignore_index=True)
+    store = open_store("test", "table", root=tmp_path / "store")
+    c = SimpleNamespace(pairs=seal(labelled, store), store=store, experts=EXPERTS)
+    c.runs = pd.concat([runs.assign(pair_id=runs["pair_id"] + copy) for copy in copies], ignore_index=True)
+    store.write_runs(c.runs, Settings().tag)
+    report = open_test(frozen_in(c, tmp_path / "frozen"), store)
+    before, after = develop(c.pairs, c.runs, EXPERTS).out_of_fold.query("split == 'calibration'"), report.pairs
+    right = [as_answers(before["stack"]) == before["label"], as_answers(after["s"]) == after["label"]]
+    of = [before["group_id"], after["group_id"]]
+    wide, half, narrow = (metrics.transfer_gap(*right, *groups)[1] for groups in (of, (None, of[1]), (None, None)))
+    assert report.summary["transfer_gap_low"] == pytest.approx(100 * wide)
+    assert wide < half < narrow
+
+
+def test_heads_are_measured_for_calibration_by_the_probability_of_their_score(opened):
+    table, methods = opened.report.pairs, opened.report.methods
+    p, better = expit(table["s"]), table["label"] > 0
+    row = methods.loc["BAER (stack)"]
+    assert row["brier"] == pytest.approx(brier_score_loss(better, p))
+    confidence, right = np.maximum(p, 1 - p), np.where(p == 0.5, 0.5, (p > 0.5) == better)
+    bins = np.minimum(np.digitize(confidence, np.linspace(0.5, 1, 11)), 10)
+    distance = (
+        pd.DataFrame({"right": right, "said": confidence.to_numpy()}).groupby(bins).sum().eval("(right - said).abs()")
+    )
+    assert row["ece"] == pytest.approx(distance.sum() / len(table))
+    heads = methods["kind"].isin(["head", "variant"])
+    assert methods.loc[heads, ["brier", "ece"]].notna().all(axis=None)
+    assert methods.loc[~heads, ["brier", "ece"]].isna().all(axis=None)
+
+
+def test_single_reads_are_measured_by_display_order_and_net_verdicts_have_none(opened):
+    orders, table = opened.report.orders, opened.report.pairs
+    assert list(orders.index) == [(name, order) for name in EXPERTS for order in ("ab", "ba", "both")]
+    mine = opened.runs[opened.runs["protocol"] == "chain_of_thought"]
+    read = mine.pivot(index="pair_id", columns="view", values="log_odds").reindex(table.index)
+    for view, side in (("ab", 1), ("ba", -1)):
+        has = read[view].notna()
+        p, first = expit(side * read.loc[has, view]), side * table.loc[has, "label"] > 0
+        row = orders.loc[("chain_of_thought", view)]
+        assert (row["reads"], row["brier"]) == (has.sum(), pytest.approx(brier_score_loss(first, p)))
+        assert row["bias"] == pytest.approx(p.mean() - first.mean())
+    net = opened.runs[(opened.runs["protocol"] != "direct") | (opened.runs["view"] == "ab")]
+    net = net.assign(view=net["view"].mask(net["protocol"] == "direct", "net"))
+    test, y = table.reset_index(), table["label"].to_numpy()
+    assert set(order_rows(opened.frozen, test, net, y).index.get_level_values("expert")) == {"chain_of_thought"}
+    nobody = net.assign(view="net").drop_duplicates(["pair_id", "protocol"])
+    assert order_rows(opened.frozen, test, nobody, y).empty
 
 
 def test_a_report_survives_json_and_shows_every_method_as_text_and_as_html(opened):

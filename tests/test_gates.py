@@ -175,7 +175,7 @@ def test_selecting_without_the_default_head_is_refused():
 
 def test_the_table_shows_every_evaluated_head_on_every_split():
     table = development(stack=figures(1, 2, 3), reference=figures(4, 5, 6)).table()
-    assert list(table["head"]) == ["stack"] * 3 + ["reference"] * 3
+    assert list(table["method"]) == ["stack"] * 3 + ["reference"] * 3
     assert list(table["margin"]) == [1, 2, 3, 4, 5, 6]
     assert replace(development(stack=None)).table().empty
 

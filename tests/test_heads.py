@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import brier_score_loss
 
 from baer_utils import metrics
 from baer_utils.deployment import (
@@ -27,6 +28,7 @@ from baer_utils.deployment import (
 )
 from baer_utils.deployment.candidates import candidate_evidence, right_or_wrong, routing_features
 from baer_utils.deployment.fitting import features_of
+from baer_utils.deployment.measuring import measure
 from baer_utils.evidence import run_array, summarize
 from baer_utils.gates import HEADS, select_head
 from baer_utils.judging import judge_pairs
@@ -186,7 +188,10 @@ def test_out_of_fold_routes_are_those_of_the_module_on_development_rows_redone_b
     assert notes["confidence_switching"]["pooled"] == switch.mean()
     assert development.accuracy["pooled"] > switch.mean() + 0.1
     assert notes["subset_lookup"]["pooled"] > 0.9  # here the subset says it all
-    assert 0 <= notes["reliability_error"] < 0.2
+    has = ~np.isnan(correct)
+    told = pd.DataFrame({"said": found.reliability[has], "was": correct[has]})
+    distance = told.groupby((told["said"] * 10).astype(int).clip(upper=9)).sum().eval("(was - said).abs()")
+    assert notes["reliability_error"] == pytest.approx(distance.sum() / has.sum()) and notes["reliability_error"] < 0.2
 
 
 def test_a_pairs_own_label_never_touches_its_out_of_fold_route(routed):
@@ -354,6 +359,21 @@ def test_the_report_shows_every_head_with_its_own_bill(routed):
     assert same(told["route_reliability"], table["route_reliability"])
     for shown in (str(report), report._repr_html_()):
         assert all(name in shown for name in names)
+
+
+def test_a_router_is_measured_for_calibration_by_the_reliability_of_the_expert_it_chose(routed):
+    silent = routed.runs["pair_id"].isin(routed.test["pair_id"][:9])  # nobody speaks there, and nobody is counted
+    y, fewer = routed.report.pairs["label"].to_numpy(), routed.runs[~silent]
+    less = measure(routed.frozen, routed.test, fewer, routed.frozen.score_runs(routed.test, fewer), y)
+    assert (less.pairs["route"] == 0).sum() == (routed.report.pairs["route"] == 0).sum() + 9
+    for report in (routed.report, less):
+        table, row = report.pairs, report.methods.loc["BAER (route)"]
+        spoke = table["route"] != 0
+        right = (np.sign(table["route"]) == table["label"])[spoke].to_numpy(float)
+        said = table["route_reliability"][spoke].to_numpy(float)
+        assert row["brier"] == pytest.approx(brier_score_loss(right, said))
+        told = pd.DataFrame({"right": right, "said": said}).groupby((said * 10).astype(int).clip(max=9))
+        assert row["ece"] == pytest.approx(told.sum().eval("(right - said).abs()").sum() / spoke.sum())
 
 
 def test_the_report_says_on_which_subsets_a_lead_rests_and_repeats_itself_without_them(tmp_path):

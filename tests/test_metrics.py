@@ -37,6 +37,7 @@ from baer_utils.metrics import (
     minimum_detectable_effect,
     opinions,
     order_calibration,
+    order_curves,
     paired_bootstrap,
     pairwise_accuracy,
     reliability_curve,
@@ -537,6 +538,22 @@ def test_an_unfolded_curve_shows_a_bias_that_the_folded_one_hides():
         reliability_curve([0.5, np.nan], [1, 1])
 
 
+def test_the_curve_and_the_error_of_reliabilities_are_those_counted_by_hand():
+    said, was = np.array([0.05, 0.95, 0.95, 1.0, 0.55]), np.array([-1, 1, -1, 1, 1])
+    curve = reliability_curve(said, was, folded=False)
+    assert curve["pairs"].tolist() == [1, 1, 3] and curve["low"].tolist() == [0.0, 0.5, 0.9]
+    assert np.allclose(curve["accuracy"], [0, 1, 2 / 3]) and np.allclose(curve["confidence"], [0.05, 0.55, 2.9 / 3])
+    assert math.isclose(calibration_error(said, was, folded=False), (0.05 + 0.45 + 3 * 0.3) / 5)
+
+
+def test_reliabilities_that_are_drawn_true_have_a_small_error_and_shifted_ones_a_large():
+    rng = np.random.default_rng(0)
+    said = rng.random(12_000)
+    was = np.where(rng.random(len(said)) < said, 1, -1)
+    shifted = calibration_error(np.clip(said + 0.3, 0, 1), was, folded=False)
+    assert calibration_error(said, was, folded=False) < 0.02 < 0.2 < shifted
+
+
 def test_a_biased_judge_is_found_out_by_display_order_and_a_fair_one_is_not():
     rng, n = np.random.default_rng(5), 20_000
     y = rng.choice([1.0, -1.0], n)
@@ -564,3 +581,21 @@ def test_for_swapped_pairs_the_two_display_orders_change_places_and_nothing_else
     pd.testing.assert_frame_equal(here, swapped, check_dtype=False, atol=1e-12)
     p, label = first_shown(L, y)
     assert same(p[:, :, 1], expit(-L[:, :, 1])) and same(label, np.stack([y, -y], axis=1))
+
+
+def test_the_curve_of_single_reads_holds_every_read_of_a_labelled_pair_and_its_distance_is_the_bias():
+    rng = np.random.default_rng(8)
+    L, y = rng.normal(0.4, 1.5, (60, 3, 2)) * [1, -1], rng.choice([1.0, -1.0, np.nan], 60)
+    L[rng.random(L.shape) < 0.2], L[:, 2] = np.nan, np.nan
+    known, groups = ~np.isnan(y), np.arange(60) // 2
+    curves = order_curves(L, y, groups, "xyz")
+    figures = order_calibration(L[known], y[known], "xyz").xs("both", level=1)
+    assert list(curves) == ["x", "y"]
+    for name, curve in curves.items():
+        assert curve["pairs"].sum() == figures.loc[name, "reads"]
+        distance = (curve["confidence"] - curve["accuracy"]) * curve["pairs"]
+        assert math.isclose(distance.sum() / curve["pairs"].sum(), figures.loc[name, "bias"], abs_tol=1e-12)
+        pd.testing.assert_frame_equal(order_curves(-L[:, :, ::-1], -y, groups, "xyz")[name], curve)
+    alone, lump = (order_curves(L, y, of, "x")["x"] for of in (np.arange(60), np.zeros(60)))
+    assert alone["accuracy"].equals(lump["accuracy"]) and (alone["accuracy_low"] > lump["accuracy_low"]).any()
+    assert order_curves(L, np.full(60, np.nan), groups, "xyz") == {}

@@ -12,7 +12,6 @@ from baer_utils import early_exit, metrics, plots, selective
 from baer_utils.evidence import summarize
 from baer_utils.metrics import agreement, opinions
 from baer_utils.plots import look
-from baer_utils.routing import reliability_curve
 from baer_utils.scores import probability
 from baer_utils.stacking import fit_nonnegative_stack, fit_stack, lambda_table
 from tests.conftest import SHARED
@@ -142,9 +141,6 @@ FIGURES = {
     ),
     "forest": lambda b: plots.forest(METHODS),
     "route_map": lambda b: plots.route_map(pd.DataFrame({"direct": [3, 0], "rubric": [1, 9]}, ["sums", ""])),
-    "reliability_diagram": lambda b: plots.reliability_diagram(
-        reliability_curve(np.abs(b.phi[:, :2]) / 12, np.where(b.phi[:, :2] > 0, 1.0, np.nan))
-    ),
     "frontier": lambda b: plots.frontier(POINTS),
     "role_profiles": lambda b: plots.role_profiles(GAINS, tau_global=0.005, tau_slice=0.01),
     "regime_chart": lambda b: plots.regime_chart(REGIMES),
@@ -271,3 +267,14 @@ def test_the_heat_map_frames_what_clears_its_threshold():
 
 def test_a_caption_keeps_number_and_claim():
     assert plots.caption("Figure 2.1", "It moved.").data == "**Figure 2.1.** *It moved.*"
+
+
+@pytest.mark.parametrize(("about", "low", "said"), [("pairs", 50, "confidence"), ("experts", 0, "reliability"),
+                                                   ("first_shown", 0, "shown first")])  # fmt: skip
+def test_one_reliability_figure_says_what_its_probabilities_are_about(bank, about, low, said):
+    p = probability(bank.phi[:, 0])
+    curve = metrics.reliability_curve(p, bank.y, folded=about == "pairs")
+    ax = plots.reliability({"route": curve}, about=about).axes[0]
+    assert said in ax.get_xlabel() and ax.get_xlim()[0] < low <= 100 * curve["low"].min()
+    sizes = ax.collections[-1].get_sizes()
+    assert len(sizes) == len(curve) and sizes.argmax() == curve["pairs"].argmax()

@@ -9,6 +9,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -177,3 +178,13 @@ def test_versions_agree_and_the_conda_environment_has_no_list_of_its_own():
 
 def test_every_number_that_had_to_be_measured_has_been_measured():
     assert README.count("TO MEASURE") == 0
+
+
+def test_what_the_readme_says_of_the_judge_is_what_its_record_says():
+    pairs = load_pairs("starter_correctness", n_pairs=200)
+    runs, _ = judge_pairs(pairs, open_backbone("replay:smollm2-135m"), ("direct",), progress=False)
+    reads = runs.pivot(index="pair_id", columns="view", values="log_odds")
+    first = ((reads["ab"] > 0).mean() + (reads["ba"] < 0).mean()) / 2
+    changed = (np.sign(reads["ab"]) != np.sign(reads["ba"])).mean()
+    assert "the response shown first three times out of four" in README and abs(first - 3 / 4) < 0.05
+    assert "on nine pairs of ten it changes its mind" in README and abs(changed - 9 / 10) < 0.05

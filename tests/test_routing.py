@@ -29,8 +29,6 @@ from baer_utils.routing import (
     fit_subset_lookup,
     out_of_fold_routes,
     pack_model,
-    reliability_curve,
-    reliability_error,
     route,
     routed_score,
     unpack_model,
@@ -276,29 +274,6 @@ def test_the_logistic_model_is_scikit_learns_on_standardised_rows():
     rows, target = rho.reshape(-1, rho.shape[2]), correct.ravel()
     expected = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(rows, target)
     assert found.predict(rho).ravel() == pytest.approx(expected.predict_proba(rows)[:, 1], abs=1e-9)
-
-
-# ---------------------------------------------------------------- calibration
-
-
-def test_the_reliability_curve_and_its_error_are_those_counted_by_hand():
-    said = np.array([[0.05, 0.95], [0.95, 1.0], [0.5, 0.55]])
-    was = np.array([[0.0, 1.0], [0.0, 1.0], [np.nan, 1.0]])
-    curve = reliability_curve(said, was)
-    assert curve["count"].tolist() == [1, 1, 3]
-    assert curve["low"].tolist() == [0.0, 0.5, 0.9] and curve["right"].tolist() == [0.0, 1.0, pytest.approx(2 / 3)]
-    assert curve["reliability"].tolist() == pytest.approx([0.05, 0.55, 2.9 / 3])
-    assert reliability_error(said, was) == pytest.approx((0.05 + 0.45 + 3 * 0.3) / 5)
-    assert np.isnan(reliability_error([[0.5]], [[np.nan]]))
-    with pytest.raises(ValueError, match="one shape"):
-        reliability_curve(said, was[:1])
-
-
-def test_reliabilities_that_are_drawn_true_have_a_small_error_and_shifted_ones_a_large():
-    rng = np.random.default_rng(0)
-    said = rng.random((4000, 3))
-    was = (rng.random(said.shape) < said) * 1.0
-    assert reliability_error(said, was) < 0.02 < 0.2 < reliability_error(np.clip(said + 0.3, 0, 1), was)
 
 
 # ---------------------------------------------------------------- kept as bytes

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from baer_utils import metrics, scores
+from baer_utils import metrics
 from baer_utils.debias import Debias, bank_runs
 from baer_utils.deployment.candidates import candidate_evidence, extra_candidates
 from baer_utils.deployment.conditions import CLIP, baselines_of
@@ -100,15 +100,18 @@ def develop(
     found = {head: evaluated[head] for head in HEADS if evaluated.get(head)}
 
     native = native_decisions(runs, table, baselines_of(experts), debias=debias)
-    figures, baselines, accuracy = _compare(found, native, rows)
+    rivals, baselines, accuracy = _rivals(native, rows)
+    best = metrics.best_single(evidence.z, rows.y, experts)
+    rules = metrics.simple_rules(np.where(evidence.available, evidence.z, np.nan), experts, table, best)
     columns = {name: values for head, each in found.items() for name, values in ({head: each.s} | each.columns).items()}
     return Development(
-        heads={name: figures.get(name) for name in HEADS},
+        heads={head: _figures(found[head], rows, rivals) if head in found else None for head in HEADS},
         pairs={name: int(mask.sum()) for name, mask in rows.masks.items()},
         questions={name: int(table.loc[mask, "group_id"].nunique()) for name, mask in rows.masks.items()},
         baselines=baselines,
         baseline_accuracy=accuracy,
-        best_single=metrics.best_single(evidence.z, rows.y, experts),
+        best_single=best,
+        rules={name: _figures(Evaluated(rules[name].to_numpy(), {}), rows, rivals) for name in rules},
         unlabelled=unlabelled,
         not_evaluated=_reasons(heads, found),
         extra_candidates=extras,
@@ -133,10 +136,8 @@ def _reasons(heads: Sequence[str], found: dict[str, Evaluated]) -> dict[str, str
     return {head: why[head] if head in heads else NOT_ASKED for head in HEADS if head not in found}
 
 
-def _compare(
-    evaluated: dict[str, Evaluated], native: pd.DataFrame, rows: Rows
-) -> tuple[dict[str, HeadFigures], dict[str, str], dict]:
-    """Figures of every head, the strongest baseline of every split, and every baseline's accuracy under both rules."""
+def _rivals(native: pd.DataFrame, rows: Rows) -> tuple[dict[str, tuple], dict[str, str], dict]:
+    """The strongest baseline of every split: whether right (matched, paper); its name; all accuracies under both."""
     matched = {name: metrics.as_answers(native[name]) == rows.y for name in native}
     paper = {name: (native[name] == rows.y).to_numpy() for name in native}
     baselines = {
@@ -147,15 +148,15 @@ def _compare(
         rule: {part: {name: share(right[mask]) for name, right in table.items()} for part, mask in rows.masks.items()}
         for rule, table in (("matched", matched), ("paper", paper))
     }
-    rivals = {part: (matched[name], paper[name]) for part, name in baselines.items()}
-    return {head: _figures(each, rows, rivals) for head, each in evaluated.items()}, baselines, accuracy
+    return {part: (matched[name], paper[name]) for part, name in baselines.items()}, baselines, accuracy
 
 
 def _figures(evaluated: Evaluated, rows: Rows, rivals: dict) -> HeadFigures:
-    right = scores.decision(evaluated.s) == rows.y
+    right, groups = metrics.as_answers(evaluated.s) == rows.y, rows.pairs["group_id"].to_numpy()
     parts = {part: (right[mask], *(rival[mask] for rival in rivals[part])) for part, mask in rows.masks.items()}
     discordant = {part: metrics.discordant(head, matched) for part, (head, matched, _) in parts.items()}
     accuracy = {part: share(head) for part, (head, _, _) in parts.items()}
+    interval = {part: metrics.share_interval(right[mask], groups[mask]) for part, mask in rows.masks.items()}
     return HeadFigures(
         accuracy=accuracy,
         margin={part: margin(head, matched) for part, (head, matched, _) in parts.items()},
@@ -165,4 +166,5 @@ def _figures(evaluated: Evaluated, rows: Rows, rivals: dict) -> HeadFigures:
         transfer_gap=100 * (accuracy["calibration"] - accuracy["selection"]),
         zero_scores=int((evaluated.s == 0).sum()),
         notes=evaluated.notes,
+        accuracy_interval=interval,
     )

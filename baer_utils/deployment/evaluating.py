@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from baer_utils import scores
+from baer_utils import metrics, scores
 from baer_utils.deployment.candidates import right_or_wrong, routing_features
 from baer_utils.deployment.fitting import Fit, lambda_for
 from baer_utils.evidence import Evidence
@@ -24,7 +24,6 @@ from baer_utils.routing import (
     confidence_switch,
     out_of_fold_lookup,
     out_of_fold_routes,
-    reliability_error,
     routed_score,
 )
 from baer_utils.stacking import fit_nonnegative_stack, fit_stack
@@ -102,9 +101,10 @@ def evaluate_route(
     """The router over all candidates; beside it the models that were compared and the simple rules that it must beat.
 
     Notes: `model` (that is frozen if the router is), `accuracy_by_model`, `pairs_compared` and `model_by_fold`;
-    `chosen`, the number of pairs on which each candidate speaks; `reliability_error`, the calibration error of
-    the out-of-fold reliabilities; accuracies of `confidence_switching` and `subset_lookup` (out of fold, too).
-    With too few questions to select on, nothing is compared: the model is the simplest.
+    `chosen`, the number of pairs on which each candidate speaks; `reliability_error`, the calibration error of the
+    out-of-fold reliabilities of all candidates with an opinion, NaN without any; accuracies of `confidence_switching`
+    and `subset_lookup` (out of fold, too). With too few questions to select on, nothing is compared: the model is the
+    simplest.
     """
     z, groups = candidates.z, rows.pairs["group_id"]
     rho, correct = routing_features(candidates, rows.pairs, benchmark, categories), right_or_wrong(z, rows.y)
@@ -116,13 +116,20 @@ def evaluate_route(
     lookup = out_of_fold_lookup(correct, rows.pairs["subset"], groups, seed=seed)
     notes |= {
         "chosen": {name: spoke[name] for name in candidates.experts},
-        "reliability_error": reliability_error(found.reliability, correct),
+        "reliability_error": _reliability_error(found.reliability, correct),
         "confidence_switching": rows.accuracy(routed_score(z, confidence_switch(z))),
         "subset_lookup": rows.accuracy(routed_score(z, lookup)),
     }
     reliability = np.take_along_axis(found.reliability, found.chosen[:, None], axis=1)[:, 0]
     columns = {"route_expert": names, "route_reliability": reliability}
     return Evaluated(routed_score(z, found.chosen), notes, columns)
+
+
+def _reliability_error(reliability: NDArray, correct: NDArray) -> float:
+    """Calibration error of reliabilities (N, K) against who was right: 1, 0, NaN for no opinion (left out)."""
+    said = ~np.isnan(correct)
+    was = np.where(correct[said] == 1, 1, -1)
+    return metrics.calibration_error(reliability[said], was, folded=False) if said.any() else float("nan")
 
 
 def evaluate_reference(runs: pd.DataFrame, rows: Rows, *, clip: float) -> Evaluated | None:

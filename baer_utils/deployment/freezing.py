@@ -103,5 +103,8 @@ def development_figures(development: Development) -> dict:
     """The figures of a Development as plain values; the out-of-fold rows stay in the notebook."""
     names = ("pairs", "questions", "baselines", "baseline_accuracy", "best_single", "unlabelled")
     names += ("not_evaluated", "extra_candidates")
-    heads = {name: asdict(figures) if figures else None for name, figures in development.heads.items()}
-    return {name: getattr(development, name) for name in names} | {"heads": heads}
+    methods = {
+        kind: {name: asdict(figures) if figures else None for name, figures in getattr(development, kind).items()}
+        for kind in ("heads", "rules")
+    }
+    return {name: getattr(development, name) for name in names} | methods

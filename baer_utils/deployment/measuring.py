@@ -13,15 +13,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from baer_utils import metrics, scores
-from baer_utils.costs import TOKENS, price, standalone
-from baer_utils.debias import bank_runs
+from baer_utils.costs import TOKENS, price
 from baer_utils.deployment.baselines import baseline_table
+from baer_utils.deployment.counting import comparison_rows, expert_rows, head_rows, order_rows, rule_answers
 from baer_utils.deployment.explaining import explaining_subsets
 from baer_utils.deployment.fitting import features_of
 from baer_utils.deployment.frozen import Frozen
 from baer_utils.deployment.report import TestReport
-from baer_utils.evidence import Evidence, run_array
-from baer_utils.gates import ALPHA, POOLED, margin, strongest_baseline
+from baer_utils.evidence import Evidence
+from baer_utils.gates import POOLED
 
 COST = ["calls", *TOKENS]
 
@@ -39,13 +39,14 @@ def measure(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame, s: NDArray,
     Returns
     -------
     TestReport, without openings. `summary` holds: pairs, questions, clustered (whether questions repeat), unlabelled;
-    zero_scores; accuracy, calibration_accuracy (out of fold) and transfer_gap (test minus calibration, points); oracle
-    and oracle_coin_flippers; the shares of pairs where experts disagree, agree_right, agree_wrong or are silent; calls,
-    prompt_tokens, unique_tokens and new_tokens per pair, of the head's experts together (`costs.price`); reasons, why
-    this head is deployed; free_over_held (points by which the free stack is right more often than the sign-constrained
-    one), inverted_experts and inverted_categories of the free one; explained_by, the subsets on which the head's lead
-    over the development baseline rests (`explaining_subsets`), none where it does not lead. Where there are any, and
-    other pairs are left, `without` is the same report on those.
+    zero_scores; accuracy, calibration_accuracy (out of fold) and transfer_gap (test minus calibration, points) with
+    transfer_gap_low and transfer_gap_high (95 %, `metrics.difference_interval`); oracle and oracle_coin_flippers; the
+    shares of pairs where experts disagree, agree_right, agree_wrong or are silent; calls, prompt_tokens, unique_tokens
+    and new_tokens per pair, of the head's experts together (`costs.price`); reasons, why this head is deployed;
+    free_over_held (points by which the free stack is right more often than the sign-constrained one), inverted_experts
+    and inverted_categories of the free one; explained_by, the subsets on which the head's lead over the development
+    baseline rests (`explaining_subsets`), none where it does not lead. Where there are any, and other pairs are left,
+    `without` is the same report on those.
     """
     known = ~np.isnan(y)
     if not known.any():
@@ -73,9 +74,9 @@ def _report(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame, told: pd.Da
     bills = {head: price(runs, frozen.protocols_of(head), pairs["pair_id"]) for head in frozen.heads}
     experts = expert_rows(frozen, pairs, runs, evidence)
     native = frozen.native_decisions(pairs, runs).reset_index(drop=True)
-    rules = _rules(frozen, pairs, evidence)
+    rules = rule_answers(frozen, pairs, evidence)
     held = frozen.nonnegative_stack.score(phi)
-    heads = _head_rows(frozen, told, held, bills, y, groups)
+    heads = head_rows(frozen, told, held, bills, y, groups)
     baselines = baseline_table(runs, pairs, list(native), frozen.debias)
     best = experts.loc[frozen.content["development"]["best_single"]].to_dict()
     costs = zip(rules, (best, bills["stack"], dict.fromkeys(COST, 0.0)), strict=True)
@@ -96,23 +97,11 @@ def _report(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame, told: pd.Da
         | _gap(frozen, told["stack"].to_numpy(), held, y)
         | bills[frozen.head],
         methods=methods,
-        comparisons=_comparisons(frozen, s, native, y, groups),
+        comparisons=comparison_rows(frozen, s, native, y, groups),
         experts=experts,
+        orders=order_rows(frozen, pairs, runs, y),
         pairs=pairs[["pair_id", "group_id", "subset"]].assign(label=y, s=s).join(shown).set_index("pair_id"),
     )
-
-
-def _head_rows(
-    frozen: Frozen, told: pd.DataFrame, held: NDArray, bills: dict, y: NDArray, groups: NDArray
-) -> dict[str, dict]:
-    """Ledger and bill of the deployed head, of the others that were frozen, and of the sign-constrained stack."""
-    shown = {f"BAER ({frozen.head})": ("head", told["s"], bills[frozen.head])}
-    shown |= {head: ("variant", told[head], bills[head]) for head in frozen.heads if head != frozen.head}
-    shown["stack, no weight below 0"] = ("variant", held, bills["stack"])
-    return {
-        name: {"kind": kind} | metrics.ledger(score, y, groups, head=True) | bill
-        for name, (kind, score, bill) in shown.items()
-    }
 
 
 def _gap(frozen: Frozen, free: NDArray, held: NDArray, y: NDArray) -> dict:
@@ -122,75 +111,22 @@ def _gap(frozen: Frozen, free: NDArray, held: NDArray, y: NDArray) -> dict:
     return {"free_over_held": points[0] - points[1]} | inverted
 
 
-def _rules(frozen: Frozen, pairs: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
-    """Answers of the simple rules that any head should beat, one row per pair."""
-    best = frozen.content["development"]["best_single"]
-    k = evidence.experts.index(best)
-    return pd.DataFrame(
-        {
-            f"best single ({best})": np.where(evidence.available[:, k], np.sign(evidence.z[:, k]), np.nan),
-            "majority": metrics.majority(evidence.z, evidence.experts),
-            "longer response": metrics.longer_response(pairs),
-        }
-    )
-
-
-def _comparisons(frozen: Frozen, s: NDArray, answers: pd.DataFrame, y: NDArray, groups: NDArray) -> pd.DataFrame:
-    """Head against the strongest baseline, by who named it and under which rule; margins in points."""
-    right = scores.decision(s) == y
-    matched = {name: metrics.as_answers(answers[name]) == y for name in answers}
-    paper = {name: (answers[name] == y).to_numpy() for name in answers}
-    named = {"development": frozen.content["development"]["baselines"][POOLED], "test": strongest_baseline(matched)}
-    rows = []
-    for where, name in named.items():
-        for rule, theirs in (("matched", matched[name]), ("paper", paper[name])):
-            first, second = metrics.discordant(right, theirs)
-            _, low, high = metrics.paired_bootstrap(right, theirs, groups)
-            p = metrics.mcnemar(first, second)
-            row = {"named_on": where, "rule": rule, "baseline": name, "margin": margin(right, theirs)}
-            row |= {"low": 100 * low, "high": 100 * high, "head_only": first, "baseline_only": second, "p": p}
-            rows.append(row | {"star": p < ALPHA and (where, rule) == ("development", "matched")})
-    return pd.DataFrame(rows)
-
-
 def _summary(frozen: Frozen, s: NDArray, evidence: Evidence, y: NDArray, groups: NDArray) -> dict:
     questions, accuracy = len(np.unique(groups)), metrics.pairwise_accuracy(scores.decision(s), y)
-    before = frozen.content["development"]["heads"][frozen.head]["accuracy"]["calibration"]
-    before = float("nan") if before is None else before
+    before = frozen.content["development"]["heads"][frozen.head]
+    before = before["accuracy"]["calibration"], *before["accuracy_interval"]["calibration"]
+    before = tuple(float("nan") if value is None else value for value in before)
+    after = accuracy, *metrics.share_interval(scores.decision(s) == y, groups)
+    gap = (100 * value for value in metrics.difference_interval(before, after))
     return {
         "pairs": len(y),
         "questions": questions,
         "clustered": questions < len(y),
         "zero_scores": int((s == 0).sum()),
         "accuracy": accuracy,
-        "calibration_accuracy": before,
-        "transfer_gap": 100 * (accuracy - before),
+        "calibration_accuracy": before[0],
+        **dict(zip(("transfer_gap", "transfer_gap_low", "transfer_gap_high"), gap, strict=True)),
         "oracle": metrics.any_expert_oracle(evidence.z, y),
         "oracle_coin_flippers": metrics.coin_oracle(evidence.z),
         **metrics.opinions(evidence.z, y),
     }
-
-
-def expert_rows(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
-    """One row per expert: how it behaved on these pairs and what it cost.
-
-    Returns
-    -------
-    frame indexed by expert. `answered`: share of pairs with any verdict; `no_opinion`: share with a verdict but z = 0;
-    `flip_rate`: see `metrics.flip_rate`; `mean_delta`: over pairs with a verdict; `calls`, `prompt_tokens` and
-    `new_tokens` per pair, of the expert by itself (`costs.standalone`). `pride` and `calibraeval` cost direct's two
-    reads; beside direct they cost nothing more, which is why the column does not add up to the head's bill.
-    """
-    has = evidence.available
-    silent = (evidence.z == 0) & has
-    own = bank_runs(runs, evidence.experts, frozen.debias)
-    frame = pd.DataFrame(
-        {
-            "answered": has.mean(axis=0),
-            "no_opinion": silent.mean(axis=0),
-            "flip_rate": metrics.flip_rate(run_array(own, evidence.experts, pairs["pair_id"])),
-            "mean_delta": (evidence.delta * has).sum(axis=0) / np.where(has.any(axis=0), has.sum(axis=0), np.nan),
-        },
-        index=pd.Index(evidence.experts, name="expert"),
-    )
-    return frame.join(standalone(runs, evidence.experts, pairs["pair_id"]))

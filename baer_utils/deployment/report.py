@@ -16,7 +16,16 @@ import pandas as pd
 from baer_utils.deployment.files import plain_values, write_whole
 
 FAILURES = ("ok", "tie", "unparsed", "truncated", "error", "cut_notes", "order_inconsistent")
-FRAMES = {"methods": "method", "comparisons": None, "experts": "expert", "pairs": "pair_id"}  # name -> its index
+ORDER = ["expert", "order"]
+FRAMES = {"methods": "method", "comparisons": None, "experts": "expert", "orders": ORDER, "pairs": "pair_id"}  # indexes
+TITLES = {
+    "methods": "Methods (brier and ece: of the probability a head gives; of the router, of its chosen reliability)",
+    "failures": "Calls of the baselines",
+    "comparisons": "Margins (points; detectable: the true margin that so many pairs would probably notice)",
+    "experts": "Experts",
+    "orders": "Single reads by display order (first: mean probability of the response shown first; bias: what of it is "
+    "not deserved)",
+}
 
 
 @dataclass(frozen=True)
@@ -31,11 +40,13 @@ class TestReport:
     methods : one row per method: `kind` (head; variant: the other frozen heads and the sign-constrained stack;
         baseline; reference: rules that any head should beat), then `metrics.ledger`: both scoring
         rules, `half_credit` and `covered_only`, each with `_low` and `_high` (95 %), `coverage`, `ties`,
-        `missing`; `calls`, `prompt_tokens` and `new_tokens` per pair; for baselines also their calls by status (see
-        `baselines.baseline_table`).
+        `missing`; `calls`, `prompt_tokens` and `new_tokens` per pair; for heads also `brier` and `ece` (see
+        `counting.head_rows`), for baselines their calls by status (see `baselines.baseline_table`).
     comparisons : head against the strongest baseline, named on development data (valid) and on test (the paper's),
-        under both rules: `margin`, `low` and `high` in points, discordant pairs, exact two-sided McNemar `p`, `star`.
-    experts : one row per expert (see `measuring.expert_rows`).
+        under both rules (see `counting.comparison_rows`).
+    experts : one row per expert (see `counting.expert_rows`).
+    orders : one row per expert and display order, and one for both together (see `metrics.order_calibration`); experts
+        whose imported verdicts have no order are left out.
     pairs : one row per test pair: group_id, subset, label, s, the score of every frozen head (of a router also
         `route_expert` and `route_reliability`), and the native decision of every other method.
     openings : the log of this seal, oldest first.
@@ -52,6 +63,7 @@ class TestReport:
     methods: pd.DataFrame = field(repr=False)
     comparisons: pd.DataFrame = field(repr=False)
     experts: pd.DataFrame = field(repr=False)
+    orders: pd.DataFrame = field(repr=False)
     pairs: pd.DataFrame = field(repr=False)
     openings: tuple[dict, ...] = ()
     without: TestReport | None = field(default=None, repr=False)
@@ -93,8 +105,8 @@ class TestReport:
     def _shown(self) -> list[tuple[str, pd.DataFrame]]:
         methods = _with_intervals(self.methods)
         failures = self.methods.loc[self.methods["kind"] == "baseline"].reindex(columns=list(FAILURES))
-        tables = [("Methods", methods), ("Calls of the baselines", failures), ("Margins", self.comparisons)]
-        tables.append(("Experts", self.experts))
+        frames = (methods, failures, self.comparisons, self.experts, self.orders)
+        tables = [(title, frame) for title, frame in zip(TITLES.values(), frames, strict=True) if len(frame)]
         if self.without:
             tables += [(f"{title}, without these subsets", frame) for title, frame in self.without._shown()]
         return tables
@@ -114,7 +126,8 @@ class TestReport:
         if s["transfer_gap"] is not None:
             lines.append(
                 f"Accuracy is {s['accuracy']:.1%} on test and was {s['calibration_accuracy']:.1%} out of fold on "
-                f"calibration: a transfer gap of {s['transfer_gap']:+.1f} points."
+                f"calibration: a transfer gap of {s['transfer_gap']:+.1f} points "
+                f"({s['transfer_gap_low']:+.1f} to {s['transfer_gap_high']:+.1f})."
             )
         lines += [self._inverted(), *self._rests_on()]
         if s["unlabelled"]:
@@ -161,4 +174,5 @@ def _with_intervals(methods: pd.DataFrame) -> pd.DataFrame:
     for name in ("matched_rule", "paper_rule", "half_credit", "covered_only"):
         cells = methods[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
         shown[name] = [f"{share:.3f} [{low:.3f}, {high:.3f}]" for share, low, high in cells]
-    return shown.join(methods[["coverage", "ties", "missing", "calls", "prompt_tokens", "new_tokens"]])
+    counts = ["coverage", "ties", "missing", "brier", "ece", "calls", "prompt_tokens", "new_tokens"]
+    return shown.join(methods[counts])

@@ -71,8 +71,8 @@ def margin_table(figures: Sequence[dict]) -> pd.DataFrame:
     -------
     frame indexed by (condition, named_on), points. On the declared split: `head`, `baseline`, `matched` and `paper`
     margins, `low` and `high` (95 %, matched), discordant pairs `head_only` and `baseline_only`, exact two-sided McNemar
-    `p`, `holm` over the conditions of that row, `star` (development row only, Holm below .05). Over all seeds:
-    `mean` and `sd` of the matched margin, `paper_mean`.
+    `p`, `mid_p` beside it, `holm` of p over the conditions of that row, `star` (development row only, Holm below .05),
+    `detectable` (see `counting.comparison_rows`). Over all seeds: `mean` and `sd` of the matched margin, `paper_mean`.
     """
     comparisons = pd.DataFrame(
         [
@@ -84,12 +84,13 @@ def margin_table(figures: Sequence[dict]) -> pd.DataFrame:
     matched, paper = (comparisons[comparisons["rule"] == rule] for rule in ("matched", "paper"))
     key = ["condition", "named_on"]
     declared = matched[matched["seed"] == DECLARED].set_index(key)
-    table = declared[["head", "baseline", "low", "high", "head_only", "baseline_only", "p"]].copy()
+    table = declared[["head", "baseline", "low", "high", "head_only", "baseline_only", "p", "mid_p"]].copy()
     table.insert(2, "matched", declared["margin"])
     table.insert(3, "paper", paper[paper["seed"] == DECLARED].set_index(key)["margin"])
     for named_on, rows in table.groupby("named_on"):
         table.loc[rows.index, "holm"] = holm(rows["p"])
         table.loc[rows.index, "star"] = (table.loc[rows.index, "holm"] < ALPHA) & (named_on == "development")
+    table["detectable"] = declared["detectable"].astype(float)
     over_seeds = matched.groupby(key, sort=False)["margin"]
     table["mean"], table["sd"] = over_seeds.mean(), over_seeds.std()
     return table.assign(paper_mean=paper.groupby(key, sort=False)["margin"].mean())

@@ -21,7 +21,7 @@ class HeadFigures:
     baseline under the matched rule; `paper_margin` lets the baseline's ties and missing answers count as wrong and is
     printed beside it, never used. `discordant` holds (head right and baseline wrong, the reverse), `mcnemar_p` their
     exact two-sided p. `transfer_gap` is accuracy on calibration minus that on selection, in points. `zero_scores`
-    counts pairs with s = 0.
+    counts pairs with s = 0. `accuracy_interval` is the 95 % interval of the accuracy (`metrics.share_interval`).
     """
 
     accuracy: dict[str, float]
@@ -32,6 +32,7 @@ class HeadFigures:
     transfer_gap: float
     zero_scores: int
     notes: dict[str, object] = field(default_factory=dict)  # what the head's own fit looked at, such as lambda by fold
+    accuracy_interval: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Development:
     baselines : split -> name of the strongest external baseline there, matched rule.
     baseline_accuracy : "matched" and "paper" -> split -> baseline -> share correct.
     best_single : expert whose own sign is right most often on all development pairs, matched rule; equal ones by name.
+    rules : the rules that any head should beat (`metrics.simple_rules`) -> the same figures as a head's, ties and
+        missing answers counting as *a*. `best_single` was chosen on these very pairs, which flatters its row.
     unlabelled : development pairs left out because nobody labelled them.
     not_evaluated : head -> why.
     extra_candidates : what the router could choose besides the experts.
@@ -59,18 +62,23 @@ class Development:
     baselines: dict[str, str]
     baseline_accuracy: dict[str, dict[str, dict[str, float]]]
     best_single: str = ""
+    rules: dict[str, HeadFigures] = field(default_factory=dict)
     unlabelled: int = 0
     not_evaluated: dict[str, str] = field(default_factory=dict)
     extra_candidates: tuple[str, ...] = ()
     out_of_fold: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False, repr=False)
 
     def table(self) -> pd.DataFrame:
-        """One row per head and split: accuracy, baseline, both margins, discordant pairs and p."""
+        """One row per method and split, heads before simple rules: accuracy, baseline, margins, discordant pairs, p."""
         rows = []
-        for head, figures in self.heads.items():
+        for method, figures in (self.heads | self.rules).items():
             for split in (*GATED, POOLED) if figures else ():
-                row = {"head": head, "split": split, "pairs": self.pairs[split], "accuracy": figures.accuracy[split]}
-                row |= {"baseline": self.baselines[split], "margin": figures.margin[split]}
+                row = {"method": method, "split": split, "pairs": self.pairs[split]}
+                row |= {
+                    "accuracy": figures.accuracy[split],
+                    "baseline": self.baselines[split],
+                    "margin": figures.margin[split],
+                }
                 row |= {"paper_margin": figures.paper_margin[split]}
                 row |= {"discordant": figures.discordant[split], "mcnemar_p": figures.mcnemar_p[split]}
                 rows.append(row)

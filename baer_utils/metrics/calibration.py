@@ -18,6 +18,7 @@ from baer_utils.metrics.rules import check_labels
 
 BINS = 10
 ORDERS = ("ab", "ba")
+READ_FIGURES = ("brier", "ece", "accuracy", "first", "first_preferred", "bias")
 
 
 def brier_score(probability: ArrayLike, y: ArrayLike) -> float:
@@ -58,7 +59,8 @@ def reliability_curve(
     bins : number of equal bins.
     folded : True bins the confidence max(p, 1 - p) in [1/2, 1] against the share right. False bins p itself in [0, 1]
         against the share of pairs whose label is +1: where p speaks of the response shown first, that shows a judge's
-        position bias, which folding would hide.
+        position bias, which folding would hide; where p is the reliability of an expert and the label says whether it
+        was right, a reliability below 1/2 is no confidence in the contrary.
 
     Returns
     -------
@@ -111,28 +113,58 @@ def order_calibration(L: ArrayLike, y: ArrayLike, experts: Sequence[str], *, bin
     frame indexed by expert and order (``ab``, ``ba``, ``both``: all reads together, whatever the frame): ``reads``;
     ``brier`` and ``ece`` (`calibration_error`, folded); ``accuracy`` (a read of exactly 1/2 is half right);
     ``first``, the mean probability given to the response shown first; ``first_preferred``, how often it was; ``bias``,
-    their difference: a judge without position bias has 0. NaN where an expert has no read in that order.
+    their difference: a judge without position bias has 0. NaN where an expert has no read in that order; no rows
+    without experts.
     """
     probability, label = first_shown(L, y)
     places = {order: np.arange(probability.shape[-1]) % 2 == m for m, order in enumerate(ORDERS)}
     places["both"] = np.ones(probability.shape[-1], dtype=bool)
-    rows = {}
-    for k, name in enumerate(experts):
-        for order, chosen in places.items():
+    rows = []
+    for k in range(len(experts)):
+        for chosen in places.values():
             p = probability[:, k, chosen]
             read = ~np.isnan(p)
-            rows[name, order] = _read_figures(p[read], label[:, chosen][read], bins)
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["expert", "order"])
+            rows.append(_read_figures(p[read], label[:, chosen][read], bins))
+    index = pd.MultiIndex.from_product([list(experts), list(places)], names=["expert", "order"])
+    return pd.DataFrame(rows, index=index, columns=["reads", *READ_FIGURES])
+
+
+def order_curves(
+    L: ArrayLike, y: ArrayLike, groups: ArrayLike, experts: Sequence[str], *, bins: int = BINS
+) -> dict[str, pd.DataFrame]:
+    """Unfolded `reliability_curve` of each expert's single reads, about the response shown first, both orders together.
+
+    Parameters
+    ----------
+    L, experts : see `order_calibration`. y : array (N,), +1 or -1; pairs where it is NaN are left out.
+    groups : array (N,), the question of each pair, for the intervals.
+
+    Returns
+    -------
+    expert -> curve; an expert without a read on a labelled pair is left out.
+    """
+    y = np.asarray(y, dtype=float)
+    known = ~np.isnan(y)
+    if not known.any():
+        return {}
+    probability, label = first_shown(np.asarray(L, dtype=float)[known], y[known])
+    question = np.repeat(np.asarray(groups)[known][:, None], label.shape[1], axis=1)
+    curves = {}
+    for k, name in enumerate(experts):
+        read = ~np.isnan(probability[:, k])
+        if read.any():
+            rows = (values[read] for values in (probability[:, k], label, question))
+            curves[name] = reliability_curve(*rows, bins=bins, folded=False)
+    return curves
 
 
 def _read_figures(p: NDArray, label: NDArray, bins: int) -> dict[str, float]:
-    names = ("brier", "ece", "accuracy", "first", "first_preferred", "bias")
     if not len(p):
-        return {"reads": 0} | dict.fromkeys(names, np.nan)
+        return {"reads": 0} | dict.fromkeys(READ_FIGURES, np.nan)
     _, right, _ = _binned(p, label, bins, folded=True)
     first, preferred = float(p.mean()), float((label > 0).mean())
     figures = (brier_score(p, label), calibration_error(p, label, bins=bins), float(right.mean()), first, preferred)
-    return {"reads": len(p)} | dict(zip(names, (*figures, first - preferred), strict=True))
+    return {"reads": len(p)} | dict(zip(READ_FIGURES, (*figures, first - preferred), strict=True))
 
 
 def _binned(probability: ArrayLike, y: ArrayLike, bins: int, folded: bool) -> tuple[NDArray, NDArray, NDArray]:

@@ -13,6 +13,24 @@ from numpy.typing import ArrayLike
 
 from baer_utils.metrics.intervals import share_interval
 
+Share = tuple[float, float, float]  # a share, and the ends of its interval
+
+
+def difference_interval(before: Share, after: Share) -> tuple[float, float, float]:
+    """Difference of two independent shares, and its interval from theirs.
+
+    Parameters
+    ----------
+    before, after : (share, low, high), such as an accuracy with its `share_interval`.
+
+    Returns
+    -------
+    (after - before, low, high): Newcombe's interval (Stat. Med. 17, 1998, method 10). NaN where anything is unknown.
+    """
+    (b, b_low, b_high), (a, a_low, a_high) = before, after
+    low, high = np.hypot(a - a_low, b_high - b), np.hypot(a_high - a, b - b_low)
+    return a - b, float(a - b - low), float(a - b + high)
+
 
 def transfer_gap(
     before: ArrayLike,
@@ -31,20 +49,17 @@ def transfer_gap(
 
     Returns
     -------
-    (gap, low, high), shares; negative where something was lost. Newcombe's interval for two independent shares (Stat.
-    Med. 17, 1998, method 10), built from the two `share_interval`. (NaN, NaN, NaN) where either side has no pair. The
-    paper (section 3.3) gives gaps without intervals.
+    (gap, low, high), shares; negative where something was lost: `difference_interval` of the two `share_interval`.
+    (NaN, NaN, NaN) where either side has no pair. The paper (section 3.3) gives gaps without intervals.
     """
-    shares, intervals = [], []
+    sides = []
     for values, groups in ((before, before_groups), (after, after_groups)):
         values = np.asarray(values, dtype=float)
         if not len(values):
             return float("nan"), float("nan"), float("nan")
-        shares.append(float(values.mean()))
-        intervals.append(share_interval(values, np.arange(len(values)) if groups is None else groups, level=level))
-    (b, a), ((b_low, b_high), (a_low, a_high)) = shares, intervals
-    low, high = np.hypot(a - a_low, b_high - b), np.hypot(a_high - a, b - b_low)
-    return a - b, float(a - b - low), float(a - b + high)
+        groups = np.arange(len(values)) if groups is None else groups
+        sides.append((float(values.mean()), *share_interval(values, groups, level=level)))
+    return difference_interval(*sides)
 
 
 def column_leads(accuracy: pd.DataFrame, baselines: Sequence[str]) -> pd.DataFrame:

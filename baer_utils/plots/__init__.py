@@ -7,7 +7,7 @@ from baer_utils.plots.fitting import lambda_choice, lambda_path, out_of_fold_sco
 from baer_utils.plots.look import caption, spoken, style
 from baer_utils.plots.pruning import accuracy_against_tokens, bank_prices, early_exit_tokens
 from baer_utils.plots.regimes import conflict_against_shared_error, frontier, regime_chart, role_profiles
-from baer_utils.plots.routing import reliability_diagram, route_map
+from baer_utils.plots.routing import route_map
 from baer_utils.plots.screening import letters_exchanged, screening_margins
 from baer_utils.plots.trusting import reliability, risk_coverage
 from baer_utils.plots.weighing import (
@@ -24,6 +24,6 @@ __all__ = [
     "conflict_against_shared_error", "early_exit_tokens", "feature_map", "feature_plane", "forest", "frontier",
     "gate_margins", "gate_story", "instability_against_confidence", "label_mass", "lambda_choice", "lambda_path",
     "letters_exchanged", "opinion_bar", "order_plane", "out_of_fold_scores", "position_preference", "price_of_accuracy",
-    "regime_chart", "reliability", "reliability_diagram", "risk_coverage", "role_profiles", "route_map",
+    "regime_chart", "reliability", "risk_coverage", "role_profiles", "route_map",
     "screening_margins", "shrinkage", "spoken", "stack_weights", "status_bars", "style", "swap_picture", "tau_path",
 ]  # fmt: skip

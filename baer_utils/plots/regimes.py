@@ -14,7 +14,6 @@ from matplotlib.patheffects import withStroke
 from baer_utils.plots.look import (
     GREY,
     INK,
-    LOOK,
     BookFigure,
     decorate,
     legend_below,
@@ -158,12 +157,11 @@ def conflict_against_shared_error(shares: pd.DataFrame) -> BookFigure:
     figure, (ax,) = new_figure(4.0, width=6.4)
     for number, (name, row) in enumerate(shares.iterrows()):
         x, y = 100 * row["conflict"], 100 * row["shared_error"]
-        ax.plot(x, y, list("osD^vPX<>")[number % 9], color=INK, markersize=8)
-        side, gap = ("right", -8) if x > 60 else ("left", 8)
-        ax.annotate(spoken(str(name)), (x, y), xytext=(gap, 5), textcoords="offset points", ha=side,
-                    fontsize=LOOK["legend.fontsize"], bbox={"color": "white", "alpha": 0.7, "pad": 0.5})  # fmt: skip
-    ax.set_xlim(-2, 112)
+        mark, filled = "osD^vPX<>"[number % 9], "none" if number // 9 % 2 else "full"
+        ax.plot(x, y, mark, color=INK, markersize=9, alpha=0.75, fillstyle=filled, label=spoken(str(name)))
+    ax.set_xlim(-2, 102)
     top = max(1.0, 100 * float(shares["shared_error"].max()))
     ax.set_ylim(-0.06 * top, 1.15 * top)
     decorate(ax, "judges conflict (% of items)", "every judge is wrong (% of items)")
+    legend_below(figure, ax, columns=3)
     return figure

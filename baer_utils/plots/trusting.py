@@ -11,29 +11,36 @@ import pandas as pd
 
 from baer_utils.plots.look import GREY, BookFigure, decorate, legend_below, new_figure, reference, spoken, style
 
+# what a curve is about -> the lowest probability in %, what is said, what it comes to
+ABOUT = {
+    "pairs": (50, "confidence (%)", "right (% of pairs)"),
+    "experts": (0, "reliability of an expert (%)", "it is right (% of its answers)"),
+    "first_shown": (0, "probability given to the response shown first (%)", "it is the better one (% of reads)"),
+}
 
-def reliability(curves: Mapping[str, pd.DataFrame], *, first_shown: bool = False) -> BookFigure:
+
+def reliability(curves: Mapping[str, pd.DataFrame], *, about: str = "pairs") -> BookFigure:
     """How often answers are right at each confidence; on the diagonal a probability means what it says.
 
     Parameters
     ----------
     curves : name of a head or expert -> `metrics.reliability_curve` of its probabilities.
-    first_shown : True for unfolded curves of single-order reads (`metrics.first_shown`), over [0, 1] and about the
-        response shown first; False for folded ones, over [1/2, 1].
+    about : ``pairs`` for folded curves, over [1/2, 1]; for unfolded ones, over [0, 1], ``experts`` (a router's
+        reliabilities) or ``first_shown`` (single-order reads, about the response shown first, `metrics.first_shown`).
+        The area of a mark grows with what is behind it.
     """
     figure, (ax,) = new_figure(4.0, width=6.4)
     for name, curve in curves.items():
         colour, mark = style(name)
         x, y = 100 * curve["confidence"], 100 * curve["accuracy"]
         ax.vlines(x, 100 * curve["accuracy_low"], 100 * curve["accuracy_high"], color=colour, linewidth=1.1, alpha=0.6)
-        ax.plot(x, y, color=colour, marker=mark, linewidth=1.5, label=spoken(name))
-    low = 0 if first_shown else 50
+        ax.plot(x, y, color=colour, linewidth=1.5)
+        size = 20 + 140 * curve["pairs"] / curve["pairs"].max()
+        ax.scatter(x, y, s=size, color=colour, marker=mark, alpha=0.8, label=spoken(name))
+    low, said, came_true = ABOUT[about]
     ax.plot([low, 100], [low, 100], color=GREY, linestyle=(0, (4, 3)), linewidth=1.2, label="means what it says")
     ax.set(xlim=(low - 2, 102), ylim=(-2, 102))
-    if first_shown:
-        decorate(ax, "probability given to the response shown first (%)", "it is the better one (% of reads)")
-    else:
-        decorate(ax, "confidence (%)", "right (% of pairs)")
+    decorate(ax, said, came_true)
     legend_below(figure, ax)
     return figure
 
