@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import inf, isfinite
 
 from baer_utils.calibrators import LogisticCalibrator, PatternCalibrator, VoteCalibrator
 from baer_utils.panels.report import StoppingReport
@@ -31,8 +32,8 @@ def saved_parts(plan: object) -> dict[str, object]:
         "route_key": list(plan.route_key),
         "audit_only": plan.audit_only,
         "tables": {name: {"kind": type(table).__name__, **table.to_dict()} for name, table in plan.tables.items()},
-        "steps": [step._asdict() for step in plan.steps],
-        "stopping_report": {**vars(report), "failed": [step._asdict() for step in report.failed]},
+        "steps": _plain(plan.steps),
+        "stopping_report": {**vars(report), "failed": _plain(report.failed)},
     }
 
 
@@ -71,5 +72,13 @@ def read_parts(text: str, form: str) -> dict[str, object]:
         raise ValueError(f"a call plan must hold all that to_json writes; {error} is missing or wrong.") from None
 
 
+def _plain(steps: tuple[Step, ...]) -> list[dict]:
+    """Steps as plain values; the infinite error of a single validation item is null, which JSON has."""
+    return [step._asdict() | {"error": step.error if isfinite(step.error) else None} for step in steps]
+
+
 def _steps(saved: list[dict]) -> tuple[Step, ...]:
-    return tuple(Step(**{**step, "judges": tuple(step["judges"])}) for step in saved)
+    error = [inf if step["error"] is None else step["error"] for step in saved]
+    return tuple(
+        Step(**step | {"judges": tuple(step["judges"]), "error": e}) for step, e in zip(saved, error, strict=True)
+    )
