@@ -203,8 +203,9 @@ def price_by_hand(runs: pd.DataFrame, experts) -> tuple[int, int, int]:
     """Calls, unique prompt tokens and new tokens of a set, in total, counted row by row."""
     names = {"direct" if name in DERIVED else name for name in experts}
     shared, calls = defaultdict(list), {}
+    kinds = _kinds()
     for row in runs.itertuples():
-        decoding, content = _kinds().get((row.protocol, row.stage, row.view), ("", ""))
+        decoding, content = kinds.get((row.protocol, row.stage, row.view), ("", ""))
         shared[row.pair_id, content].append((row.cached_tokens, row.prompt_tokens))
         if row.protocol in names:
             text = row.text if decoding.startswith("likelihood") else ""
