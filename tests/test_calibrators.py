@@ -244,6 +244,10 @@ def test_what_cannot_be_read_is_refused_in_words():
         Z = np.full((2, 3), 1.0, dtype=object)
         Z[0, 0] = ["a", "list"]
         model.predict(Z)
+    with pytest.raises(ValueError, match="one entry for each of 40"):
+        small_audit().take(np.array([True]))
+    with pytest.raises(ValueError, match="j gives texts"):
+        bin_scores(Audit([["a"], ["b"]], [0, 1], ("j",)), judges=["j"])
     holes = pd.DataFrame({"hard": pd.array([True, None], dtype="boolean")})
     with pytest.raises(ValueError, match="nothing missing"):
         Audit(np.ones((2, 1), dtype=object), [0, 1], ("j",), slices=holes)

@@ -46,7 +46,7 @@ from baer_utils.early_exit import (
 from baer_utils.evidence import run_array, summarize
 from baer_utils.features import stack_features
 from baer_utils.juries import FixedPanel, FlatAll, FrugalCascade, LogisticStack, RidgeStack, SingleBest, TopK
-from baer_utils.panels import RolePolicy, Search, build_policy
+from baer_utils.panels import RolePolicy, Search, build_policy, evaluate
 from baer_utils.protocols import DERIVED, EXPERTS
 from baer_utils.records import swap_pairs, swap_runs
 from baer_utils.stacking import Stack
@@ -178,6 +178,22 @@ def test_a_stack_with_an_intercept_of_its_own_is_made_symmetric_too_whatever_is_
     assert [stack.predict(-row[None].astype(object))[0][0] for row in Z] == q.tolist()
 
 
+def test_a_symmetric_policy_still_pays_for_its_route_key_and_shows_its_plan():
+    rng = np.random.default_rng(5)
+    y, hard = rng.integers(0, 2, 300).astype(float), np.arange(300) % 2 == 0
+    Z = np.stack([2 * y - 1, rng.choice([-1, 1], 300)], axis=1) * np.where(hard, 1, rng.choice([-1, 1], 300))[:, None]
+    audit = doubled(Z, y)
+    audit = Audit(
+        audit.Z, audit.y, audit.judges, np.tile(np.where(hard, "hard", "easy").astype(object), 2), audit.groups
+    )
+    role, costs = RolePolicy(tau_global=1.0, route_key="topic"), {"j0": 1.0, "j1": 1.0, "topic": 0.25}
+    table = evaluate(audit, {"role": role, "symmetric": SymmetricPolicy(role)}, costs=costs, seeds=[0]).set_index(
+        "policy"
+    )
+    assert table.at["symmetric", "plan"] == table.at["role", "plan"] == '[["hard", "j0"]]'
+    assert table.at["symmetric", "cost"] == table.at["role", "cost"] > 0.25
+
+
 def test_outputs_of_experts_that_are_not_called_are_never_read():
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 80).astype(float)
@@ -252,7 +268,7 @@ def test_what_is_added_step_by_step_is_the_price_of_the_whole_in_any_order(recor
         assert (table["added"] <= table["alone"] + 1e-9).all()
     assert prices.added(["direct"], "pride") == 0 == prices.added(["calibraeval"], "direct")
     assert prices.added(["direct"], "chain_of_thought") < prices.alone["chain_of_thought"] / 2
-    assert prices.of([]) == 0 and prices.sum_alone(EXPERTS) > 2 * prices.of(EXPERTS)
+    assert prices.of([]) == 0 and sum(prices.alone.values()) > 2 * prices.of(EXPERTS)
     with pytest.raises(ValueError, match="experts must be among"):
         prices.of(["nobody"])
 

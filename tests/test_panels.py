@@ -260,6 +260,7 @@ def test_a_route_key_is_paid_on_every_item_as_soon_as_anything_is_routed():
     [
         ({"costs": {"broad": 1}}, "special"),
         ({"costs": {"broad": -1, "special": 1, "twin": 1, "constant": 1}}, "at least 0"),
+        ({"costs": {"broad": "cheap", "special": None, "twin": 1, "constant": 1}}, "wrong: .*cheap.*None"),
         ({"slices": ["nowhere"]}, "nowhere"),
         ({"seed_panel": ["nobody"]}, "nobody"),
         ({"slices": ["(all)"]}, "stands for all items"),
@@ -282,7 +283,14 @@ def test_a_plan_survives_json_and_predicts_the_same_bits():
     for one, other in zip(plan.predict(test.Z, test.slices), again.predict(test.Z, test.slices), strict=True):
         assert (one == other).all()
     assert str(again.stopping_report) == str(plan.stopping_report) and again.steps == plan.steps
-    for wrong in ("not json", "[]", json.dumps({"format": "x"}), plan.to_json().replace("global_panel", "panel")):
+    saved = json.loads(plan.to_json())
+    strangers = (json.dumps(saved | part) for part in ({"global_panel": ["nobody"]}, {"routes": {"nowhere": []}}))
+    for wrong in (
+        *strangers,
+        "not json",
+        "[]",
+        plan.to_json().replace("global_panel", "panel"),
+    ):
         with pytest.raises(ValueError, match="a call plan must"):
             CallPolicy.from_json(wrong)
 

@@ -94,6 +94,8 @@ class Audit:
         """The audit of some items, by a boolean mask or by positions, in the order given; nothing is coded again."""
         rows = np.asarray(rows)
         if rows.dtype == bool:
+            if rows.shape != (len(self),):
+                raise ValueError(f"a mask must hold one entry for each of {len(self)} items; {rows.shape} came.")
             rows = np.flatnonzero(rows)
         c, slices = self.coding, self.slices
         if slices is not None:

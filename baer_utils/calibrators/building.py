@@ -140,8 +140,10 @@ def bin_scores(fit: Audit, *others: Audit, judges: Sequence[str] | None = None, 
     edges = {}
     for column in fit.columns(fit.judges if judges is None else judges):
         levels, codes = fit.coding.levels[column], fit.coding.codes[:, column]
-        known = np.unique(codes[codes >= 0])
-        if not any(isinstance(level, str) for level in levels) and (judges is not None or len(known) > bins):
+        words, known = any(isinstance(level, str) for level in levels), np.unique(codes[codes >= 0])
+        if words and judges is not None:
+            raise ValueError(f"scores must be numbers to be binned; {fit.judges[column]} gives texts. Leave it out.")
+        if not words and (judges is not None or len(known) > bins):
             score = np.array(levels, dtype=float)[codes[codes >= 0]]
             edges[column] = np.unique(np.quantile(score, np.arange(1, bins) / bins)) if len(score) else np.empty(0)
     return tuple(_cut(audit, edges) for audit in (fit, *others))

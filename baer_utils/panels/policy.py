@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -169,7 +170,7 @@ def call_costs(judges: tuple[str, ...], costs: Mapping[str, float] | None) -> di
     if costs is None:
         return dict.fromkeys(judges, 1.0)
     missing = [judge for judge in judges if judge not in costs]
-    wrong = {name: cost for name, cost in costs.items() if not 0 <= float(cost) < float("inf")}
+    wrong = {name: cost for name, cost in costs.items() if not (isinstance(cost, Real) and 0 <= cost < float("inf"))}
     if missing or wrong:
         raise ValueError(
             f"costs must give every judge a cost of at least 0; missing: {', '.join(missing) or 'none'}, "

@@ -7,7 +7,7 @@ from math import inf, isfinite
 
 from baer_utils.calibrators import LogisticCalibrator, PatternCalibrator, VoteCalibrator
 from baer_utils.panels.report import StoppingReport
-from baer_utils.panels.search import Step
+from baer_utils.panels.search import GLOBAL, Step
 
 TABLES = {kind.__name__: kind for kind in (PatternCalibrator, LogisticCalibrator, VoteCalibrator)}
 
@@ -53,6 +53,9 @@ def read_parts(text: str, form: str) -> dict[str, object]:
     if found != form:
         raise ValueError(f"a call plan must say format {form!r}; it says {found!r}. Write it again with to_json.")
     try:
+        called = {*saved["global_panel"], *(judge for panel in saved["routes"].values() for judge in panel)}
+        if not called <= {*saved["judges"]} or saved["tables"].keys() != {GLOBAL, *saved["routes"]}:
+            raise KeyError("a judge in judges for every call, or a table for every route,")
         report = saved["stopping_report"]
         stability = report["stability"]
         return {
