@@ -284,9 +284,9 @@ def test_a_plan_survives_json_and_predicts_the_same_bits():
         assert (one == other).all()
     assert str(again.stopping_report) == str(plan.stopping_report) and again.steps == plan.steps
     saved = json.loads(plan.to_json())
-    strangers = (json.dumps(saved | part) for part in ({"global_panel": ["nobody"]}, {"routes": {"nowhere": []}}))
+    edits = ({"global_panel": ["nobody"]}, {"routes": {"nowhere": []}}, {"format": "x"})
     for wrong in (
-        *strangers,
+        *(json.dumps(saved | edit) for edit in edits),
         "not json",
         "[]",
         plan.to_json().replace("global_panel", "panel"),
