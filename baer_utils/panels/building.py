@@ -61,10 +61,8 @@ def build_policy(
         "audit_only": audit_only, "route_key": route_key, "search": search,
     }  # fmt: skip
     plan = search_plan(fit, validation, tau_global=tau_global, tau_slice=tau_slice, **shared)
-    others = [
-        search_plan(fit, validation, tau_global=tau_global * by, tau_slice=tau_slice * by, **shared)
-        for by in (0.5, 2.0)
-    ]
+    near = [{"tau_global": by * tau_global, "tau_slice": by * tau_slice} for by in (0.5, 2.0)]
+    others = [search_plan(fit, validation, **taus, **shared) for taus in near]
     kept = tuple(plan_jaccard(plan.calls, other.calls) for other in others)
     return replace(plan, stopping_report=replace(plan.stopping_report, stability=kept))
 
