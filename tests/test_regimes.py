@@ -119,6 +119,8 @@ def test_settings_describe_their_audits():
     pool = regimes.judge_pool(settings).set_index(["setting", "judge"])
     assert pool.at[("made", "two again"), "same_as"] == "two" and pool["same_as"].notna().sum() == 1
     assert pool.at[("made", "two"), "missing"] == 4 and pool.at[("made", "three"), "cost"] == 0.1
+    with pytest.raises(ValueError, match="missing: two"):
+        regimes.judge_pool({"made": regimes.Setting(holed, costs={"one": 1, "three": 0.1, "two again": 2})})
     filtered = regimes.complete_cases(settings)
     assert filtered.loc["made", ["rows", "judges", "complete", "dropped"]].tolist() == [60, 4, 56, 4]
     assert filtered.at["plain", "dropped"] == 0
