@@ -216,3 +216,38 @@ def test_real_pools_have_the_complete_cases_that_the_reference_states():
         "judgebench": tidy("judgebench_gpt").complete()[1][:3],
     }
     assert complete == {"llmbar": (419, 5, 413), "jbb": (300, 5, 300), "judgebench": (350, 17, 339)}
+
+
+def test_a_frame_of_outputs_is_read_by_its_column_names():
+    frame = pd.DataFrame({"two": ["x", "y"], "spare": ["s", "s"], "one": ["a", "b"]})
+    audit = Audit(frame, [0, 1], ("one", "two"))
+    assert audit.Z.tolist() == [["a", "x"], ["b", "y"]]
+    with pytest.raises(ValueError, match="three"):
+        Audit(frame, [0, 1], ("one", "three"))
+
+
+def test_a_judge_is_binned_by_what_the_fit_items_show_and_not_by_the_test_items():
+    few = small_audit(60, 1)
+    rows = np.flatnonzero(np.isin(few.groups, split_audit(few, 0).test.groups))
+    Z = few.Z.copy()
+    Z[rows, 0] = np.arange(len(rows))  # thirty symbols, all of them in the test
+    many = Audit(Z, few.y, few.judges)
+    for part, other in zip(bin_scores(*split_audit(few, 0))[:2], bin_scores(*split_audit(many, 0))[:2], strict=True):
+        assert part.Z.tolist() == other.Z.tolist()
+
+
+def test_what_cannot_be_read_is_refused_in_words():
+    model = PatternCalibrator(("j0",)).fit(small_audit(), small_audit().y)
+    with pytest.raises(ValueError, match="pass a frame or an audit"):
+        model.predict(np.array([["a"]], dtype=object))
+    with pytest.raises(ValueError, match="outputs must be texts or numbers"):
+        Z = np.full((2, 3), 1.0, dtype=object)
+        Z[0, 0] = ["a", "list"]
+        model.predict(Z)
+    with pytest.raises(ValueError, match="one entry for each of 40"):
+        small_audit().take(np.array([True]))
+    with pytest.raises(ValueError, match="j gives texts"):
+        bin_scores(Audit([["a"], ["b"]], [0, 1], ("j",)), judges=["j"])
+    holes = pd.DataFrame({"hard": pd.array([True, None], dtype="boolean")})
+    with pytest.raises(ValueError, match="nothing missing"):
+        Audit(np.ones((2, 1), dtype=object), [0, 1], ("j",), slices=holes)

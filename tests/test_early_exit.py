@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -44,8 +45,8 @@ from baer_utils.early_exit import (
 )
 from baer_utils.evidence import run_array, summarize
 from baer_utils.features import stack_features
-from baer_utils.juries import FixedPanel, FlatAll, FrugalCascade, LogisticStack, SingleBest, TopK
-from baer_utils.panels import RolePolicy, Search, build_policy
+from baer_utils.juries import FixedPanel, FlatAll, FrugalCascade, LogisticStack, RidgeStack, SingleBest, TopK
+from baer_utils.panels import RolePolicy, Search, build_policy, evaluate
 from baer_utils.protocols import DERIVED, EXPERTS
 from baer_utils.records import swap_pairs, swap_runs
 from baer_utils.stacking import Stack
@@ -97,9 +98,10 @@ def policies(judges: tuple[str, ...]) -> dict[str, object]:
 # ---------------------------------------------------------------- symmetry, bit for bit
 
 
+@patch("baer_utils.early_exit.bank.BankPrices")  # takes most of the time, and nothing is asked of prices here
 @settings(max_examples=20)
 @given(banks())
-def test_the_swapped_bank_is_the_same_audit_with_its_halves_exchanged(tables):
+def test_the_swapped_bank_is_the_same_audit_with_its_halves_exchanged(_, tables):
     pairs, runs, experts = tables
     experts = tuple(name for name in experts if name not in DERIVED)
     assume(experts)
@@ -165,12 +167,31 @@ def test_bins_of_evidence_negate_and_keep_the_decision(parts, bins):
         assert same(np.sign(cut.Z.astype(int)), np.sign(audit.Z.astype(int)))
 
 
-def test_a_stack_with_an_intercept_of_its_own_is_made_symmetric_too():
+@pytest.mark.parametrize("kind", [LogisticStack, RidgeStack])
+@pytest.mark.parametrize("experts", [3, 9])
+def test_a_stack_with_an_intercept_of_its_own_is_made_symmetric_too_whatever_is_asked_beside_a_pair(kind, experts):
     rng = np.random.default_rng(2)
-    Z, y = rng.integers(-1, 2, (60, 3)), rng.integers(0, 2, 60).astype(float)
-    stack = SymmetricPolicy(LogisticStack()).fit(doubled(Z[:30], y[:30]), doubled(Z[30:], y[30:]))
+    Z, y = rng.integers(-1, 2, (60, experts)), rng.integers(0, 2, 60).astype(float)
+    stack = SymmetricPolicy(kind()).fit(doubled(Z[:30], y[:30]), doubled(Z[30:], y[30:]))
     p, q = (stack.predict(side.astype(object))[0] for side in (Z, -Z))
     assert (p + q == 1.0).all() and len(set(p)) > 3
+    assert [stack.predict(-row[None].astype(object))[0][0] for row in Z] == q.tolist()
+
+
+def test_a_symmetric_policy_still_pays_for_its_route_key_and_shows_its_plan():
+    rng = np.random.default_rng(5)
+    y, hard = rng.integers(0, 2, 300).astype(float), np.arange(300) % 2 == 0
+    Z = np.stack([2 * y - 1, rng.choice([-1, 1], 300)], axis=1) * np.where(hard, 1, rng.choice([-1, 1], 300))[:, None]
+    audit = doubled(Z, y)
+    audit = Audit(
+        audit.Z, audit.y, audit.judges, np.tile(np.where(hard, "hard", "easy").astype(object), 2), audit.groups
+    )
+    role, costs = RolePolicy(tau_global=1.0, route_key="topic"), {"j0": 1.0, "j1": 1.0, "topic": 0.25}
+    table = evaluate(audit, {"role": role, "symmetric": SymmetricPolicy(role)}, costs=costs, seeds=[0]).set_index(
+        "policy"
+    )
+    assert table.at["symmetric", "plan"] == table.at["role", "plan"] == '[["hard", "j0"]]'
+    assert table.at["symmetric", "cost"] == table.at["role", "cost"] > 0.25
 
 
 def test_outputs_of_experts_that_are_not_called_are_never_read():
@@ -203,8 +224,9 @@ def price_by_hand(runs: pd.DataFrame, experts) -> tuple[int, int, int]:
     """Calls, unique prompt tokens and new tokens of a set, in total, counted row by row."""
     names = {"direct" if name in DERIVED else name for name in experts}
     shared, calls = defaultdict(list), {}
+    kinds = _kinds()
     for row in runs.itertuples():
-        decoding, content = _kinds().get((row.protocol, row.stage, row.view), ("", ""))
+        decoding, content = kinds.get((row.protocol, row.stage, row.view), ("", ""))
         shared[row.pair_id, content].append((row.cached_tokens, row.prompt_tokens))
         if row.protocol in names:
             text = row.text if decoding.startswith("likelihood") else ""
@@ -246,7 +268,7 @@ def test_what_is_added_step_by_step_is_the_price_of_the_whole_in_any_order(recor
         assert (table["added"] <= table["alone"] + 1e-9).all()
     assert prices.added(["direct"], "pride") == 0 == prices.added(["calibraeval"], "direct")
     assert prices.added(["direct"], "chain_of_thought") < prices.alone["chain_of_thought"] / 2
-    assert prices.of([]) == 0 and prices.sum_alone(EXPERTS) > 2 * prices.of(EXPERTS)
+    assert prices.of([]) == 0 and sum(prices.alone.values()) > 2 * prices.of(EXPERTS)
     with pytest.raises(ValueError, match="experts must be among"):
         prices.of(["nobody"])
 
@@ -275,6 +297,7 @@ def test_where_tokens_are_free_the_pruned_bank_is_the_global_panel_of_the_role_p
     plan = build_policy(fit, validation, slices=())
     assert pruned.panel_ == plan.global_panel
     assert [step.gain for step in pruned.steps_] == [step.gain for step in plan.steps]
+    assert PrunedBank(pruned.prices, size=99).fit(fit, validation).panel_[: len(pruned.panel_)] == pruned.panel_
     left = pruned.stopped_by_
     assert (left is None) == (len(pruned.panel_) == len(fit.judges)) and not (left and left.adjusted > 0.005)
 
@@ -356,24 +379,19 @@ def stacks(draw):
 
 @settings(max_examples=50)
 @given(stacks(), st.floats(0, 5))
-def test_a_pair_and_its_swap_exit_at_the_same_step_with_negated_scores(case, threshold):
+def test_terms_add_up_to_the_stacks_score_and_a_pair_and_its_swap_exit_at_the_same_step_with_negated_scores(
+    case, threshold
+):
     L, stack, categories, experts, order = case
-    one, other = (stack_terms(stack, summarize(side, experts), categories, order) for side in (L, -L))
+    evidence, swapped = (summarize(side, experts) for side in (L, -L))
+    one, other = (stack_terms(stack, part, categories, order) for part in (evidence, swapped))
+    score = stack.score(stack_features(evidence.z, evidence.z_shrunk, categories))
+    np.testing.assert_allclose(one.partial[:, -1], score, rtol=1e-9, atol=1e-9)
     assert same(one.partial, -other.partial) and same(one.rest, other.rest)
     for value in (threshold, np.inf):
         steps = exit_steps(one, value)
         assert np.array_equal(steps, exit_steps(other, value))
         assert same(exit_scores(one, steps), -exit_scores(other, steps))
-
-
-@settings(max_examples=50)
-@given(stacks())
-def test_the_terms_add_up_to_the_score_of_the_stack(case):
-    L, stack, categories, experts, order = case
-    evidence = summarize(L, experts)
-    terms = stack_terms(stack, evidence, categories, order)
-    score = stack.score(stack_features(evidence.z, evidence.z_shrunk, categories))
-    np.testing.assert_allclose(terms.partial[:, -1], score, rtol=1e-9, atol=1e-9)
 
 
 @settings(max_examples=50)
@@ -413,6 +431,18 @@ def test_asking_one_by_one_takes_the_same_steps_to_the_same_bits_and_asks_nobody
         left = ask_until_settled(stack, experts, order, ask, categories[row], threshold=threshold)
         assert left.score == score and left.asked == order[: step + 1] == tuple(asked)
         assert left.certain == (abs(score) > terms.rest[row, step] or step == len(order) - 1)
+
+
+def test_many_categories_of_a_pair_add_up_to_the_same_bits_alone_and_in_the_columns_of_a_frame():
+    rng = np.random.default_rng(0)
+    experts, evidence = ("direct", "rubric"), summarize(rng.normal(size=(40, 2, 2)), ("direct", "rubric"))
+    categories = pd.DataFrame({f"kind {place}": rng.integers(0, 2, 40) for place in range(12)})
+    stack = Stack(rng.normal(size=16), np.ones(16), 1.0)
+    terms = stack_terms(stack, evidence, categories.to_numpy(float), experts)
+    for row, kinds in enumerate(categories.to_numpy(float)):
+        answers = dict(zip(experts, zip(evidence.z[row], evidence.z_shrunk[row], strict=True), strict=True))
+        left = ask_until_settled(stack, experts, experts, answers.get, kinds)
+        assert left.score == terms.partial[row, len(left.asked) - 1]
 
 
 def test_votes_bound_self_consistency_and_evidence_beyond_its_bound_is_refused():

@@ -18,7 +18,7 @@ from baer_utils import juries
 from baer_utils.calibrators import Audit, PatternCalibrator, audit_from_tables, split_audit
 from baer_utils.juries.cascades import prefix_tables, stopping_place
 from baer_utils.juries.em import dawid_skene
-from baer_utils.juries.outputs import construction, one_hot, own_tables, standalone_risk
+from baer_utils.juries.outputs import codes_like, construction, one_hot, own_tables, standalone_risk
 from baer_utils.juries.stacks import Design
 from tests.conftest import SHARED
 
@@ -330,7 +330,6 @@ def test_words_and_scores_vote_too(symbols):
 @given(st.integers(0, 30), st.floats(0.0, 0.25))
 def test_a_cascade_stops_at_the_first_certain_prefix_and_reads_cell_means(seed, threshold):
     audit = made_audit(60, 4, seed)
-    parts = split_audit(audit, 0)
     codes, sizes = audit.coding.codes, [len(levels) for levels in audit.coding.levels]
     mean, variance = prefix_tables(codes, audit.y, codes[:5], sizes)
     for t in range(4):
@@ -343,7 +342,6 @@ def test_a_cascade_stops_at_the_first_certain_prefix_and_reads_cell_means(seed, 
             stop == (np.flatnonzero(certain)[0] if certain.any() else 3)
             or np.isclose(variance[row], threshold, atol=1e-9).any()
         )
-    assert len(parts.fit)
 
 
 def test_a_dear_call_makes_the_cascade_shorter():
@@ -369,6 +367,27 @@ def test_the_strong_judge_is_called_on_the_slices_it_wins():
     np.testing.assert_array_equal(called[:, 1], parts.test.slices == "hard")
     dear, _ = fitted(juries.TwoJudgeThreshold(lam=1.0), audit, costs={"generalist": 5.0, "specialist": 0.1})
     assert dear.weak_ == "specialist" and not dear.predict(parts.test.Z, parts.test.slices)[1][:, 0].any()
+
+
+def test_slices_that_the_labels_decide_are_refused_by_the_two_judge_router_too():
+    audit = made_audit(200)
+    leaky = Audit(audit.Z, audit.y, audit.judges, np.where(audit.y == 1, "good", "bad").astype(object))
+    with pytest.raises(ValueError, match="made from the labels"):
+        fitted(juries.TwoJudgeThreshold(), leaky)
+    for said in ({"route_key": "metadata"}, {"audit_only": True}):
+        assert fitted(juries.standard_policies(**said)["two_judges"], leaky)[0].places_
+
+
+@pytest.mark.parametrize("n", [40, 400])  # more columns than rows, and fewer
+@pytest.mark.parametrize("stack", [juries.RidgeStack, juries.LogisticStack])
+def test_the_bits_of_a_stacks_answer_do_not_depend_on_the_other_items(stack, n):
+    policy, parts = fitted(stack(), made_audit(n, 9))
+    guess = policy.predict(parts.test.Z)[0]
+    assert [policy.predict(row[None])[0][0] for row in parts.test.Z] == guess.tolist()
+    hot = one_hot(codes_like(parts.test.Z, policy.levels_), policy.sizes_)
+    by_columns = policy._predict(policy.model_, policy.design_.coordinates(hot))
+    np.testing.assert_allclose(guess, by_columns, atol=1e-9)
+    assert len(np.unique(guess)) > 3
 
 
 @settings(max_examples=40)

@@ -18,6 +18,7 @@ from baer_utils.panels import (
     CallPolicy,
     RolePolicy,
     Search,
+    StablePolicy,
     apply_plan,
     build_policy,
     evaluate,
@@ -259,8 +260,10 @@ def test_a_route_key_is_paid_on_every_item_as_soon_as_anything_is_routed():
     [
         ({"costs": {"broad": 1}}, "special"),
         ({"costs": {"broad": -1, "special": 1, "twin": 1, "constant": 1}}, "at least 0"),
+        ({"costs": {"broad": "cheap", "special": None, "twin": 1, "constant": 1}}, "wrong: .*cheap.*None"),
         ({"slices": ["nowhere"]}, "nowhere"),
         ({"seed_panel": ["nobody"]}, "nobody"),
+        ({"slices": ["(all)"]}, "stands for all items"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(settings, words):
@@ -280,7 +283,14 @@ def test_a_plan_survives_json_and_predicts_the_same_bits():
     for one, other in zip(plan.predict(test.Z, test.slices), again.predict(test.Z, test.slices), strict=True):
         assert (one == other).all()
     assert str(again.stopping_report) == str(plan.stopping_report) and again.steps == plan.steps
-    for wrong in ("not json", "[]", json.dumps({"format": "x"}), plan.to_json().replace("global_panel", "panel")):
+    saved = json.loads(plan.to_json())
+    edits = ({"global_panel": ["nobody"]}, {"routes": {"nowhere": []}}, {"format": "x"})
+    for wrong in (
+        *(json.dumps(saved | edit) for edit in edits),
+        "not json",
+        "[]",
+        plan.to_json().replace("global_panel", "panel"),
+    ):
         with pytest.raises(ValueError, match="a call plan must"):
             CallPolicy.from_json(wrong)
 
@@ -306,6 +316,74 @@ def test_a_stream_asks_only_whom_the_plan_calls_and_says_the_same_as_predict():
         apply_plan(plan, items, {"broad": judge("broad")}, route=lambda *_: None)
     with pytest.raises(ValueError, match="route must"):
         apply_plan(plan, items, ask)
+
+
+def test_a_judge_that_fails_does_so_at_its_item_and_does_not_end_the_stream():
+    plan = build_policy(*split_audit(specialist_audit(600), 0)[:2], seed_panel=("broad",), slices=(), tau_global=1.0)
+
+    def broad(item):
+        if item == 1:
+            raise TimeoutError("no answer")
+        return 1.0
+
+    stream = apply_plan(plan, range(3), {"broad": broad})
+    assert next(stream).item == 0
+    with pytest.raises(TimeoutError):
+        next(stream)
+    assert [judged.item for judged in stream] == [2]
+
+
+def test_slices_that_are_numbers_are_the_same_slices_in_a_plan_a_prediction_and_a_stream():
+    audit = specialist_audit(600)
+    numbered = Audit(audit.Z, audit.y, audit.judges, slices=(audit.slices == "hard").astype(int))
+    fit, validation, test = split_audit(numbered, 0)
+    plan = build_policy(fit, validation, **BROAD_FIRST).refit(fit.join(validation))
+    assert plan.routes == {"1": ("special",)} and plan.judges_for(1) == plan.judges_for("1") == ("broad", "special")
+    ask = {name: lambda item, name=name: test.table.at[item, name] for name in ("broad", "special")}
+    judged = list(apply_plan(plan, range(20), ask, route=lambda item, _: test.slices[item]))
+    probability, called = plan.predict(test.Z[:20], test.slices[:20])
+    assert [j.probability for j in judged] == probability.tolist()
+    assert [len(j.outputs) for j in judged] == called.sum(axis=1).tolist()
+    unknown = next(apply_plan(plan, [0], ask, route=lambda *_: float("nan")))
+    assert unknown.slice is None and [*unknown.outputs] == ["broad"]
+
+
+def test_a_frame_needs_the_columns_that_the_plan_may_call_and_no_others():
+    fit, validation, test = split_audit(specialist_audit(600), 0)
+    plan = build_policy(fit, validation, **BROAD_FIRST)
+    frame = pd.DataFrame(test.Z, columns=list(test.judges))
+    expected = plan.predict(test.Z, test.slices)[0]
+    assert (plan.predict(frame[["special", "broad"]], test.slices)[0] == expected).all()
+    with pytest.raises(ValueError, match="special"):
+        plan.predict(frame[["broad"]], test.slices)
+
+
+def test_settings_of_numpy_types_and_a_single_validation_item_are_written_as_plain_json():
+    fit, validation, _ = split_audit(specialist_audit(200), 0)
+    settings = {"tau_global": np.float32(0.005), "lam": np.float32(0.001), "audit_only": np.bool_(True)}
+    plan = build_policy(fit, validation.take([0]), search=Search(smoothing=np.int64(1)), **settings)
+    text = plan.to_json()
+    json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert CallPolicy.from_json(text).to_json() == text and CallPolicy.from_json(text).steps == plan.steps
+    assert plan.stopping_report.failed[0].error == np.inf
+
+
+def test_slices_that_cannot_be_measured_are_counted_and_a_seed_named_twice_is_called_once():
+    audit = specialist_audit(600)
+    fit, validation, _ = split_audit(audit, 0)
+    apart = Audit(fit.Z, fit.y, fit.judges, slices=np.full(len(fit), "easy", dtype=object))
+    ours = Audit(validation.Z, validation.y, validation.judges, slices=validation.slices)
+    assert build_policy(apart, ours).stopping_report.skipped == {"hard": 0}  # declared by the validation items alone
+    few = Audit(fit.Z, fit.y, fit.judges, slices=np.where(np.arange(len(fit)) < 9, "few", "many").astype(object))
+    assert StablePolicy(repeats=2).fit(few, few).plan_.stopping_report.skipped == {"few": 9}
+    groups = np.where(audit.slices == "hard", -1, np.arange(600))
+    halves = (slice(300), slice(300, 600))
+    parts = [Audit(audit.Z[half], audit.y[half], audit.judges, audit.slices[half], groups[half]) for half in halves]
+    folded = build_policy(*parts, search=Search(folds=3))
+    assert [*folded.stopping_report.skipped] == ["hard"] and "two groups for folds" in str(folded.stopping_report)
+    with pytest.raises(ValueError, match="at least 2 groups"):
+        build_policy(*(part.take(part.slices == "hard") for part in parts), slices=(), search=Search(folds=3))
+    assert build_policy(fit, validation, seed_panel=("broad", "broad"), tau_global=1.0).global_panel == ("broad",)
 
 
 def test_evaluation_reports_t_intervals_over_splits():

@@ -57,6 +57,7 @@ CASES = [  # risks of single_best, stopped, role, flat_all, ridge_stack; the act
     (0.20, 0.16, 0.16 + NOISE, 0.21, 0.12, regimes.FULL),
     (0.11, 0.16, 0.16 + NOISE, 0.21, 0.12, regimes.KEEP),
     (0.20, 0.20, 0.19 + 30 * NOISE, 0.21, 0.21, regimes.KEEP),  # not beyond chance
+    (0.20, 0.20, 0.19 + 30 * NOISE, 0.21, 0.15, regimes.FULL),  # the one thing that is beyond chance
 ]
 
 
@@ -118,6 +119,8 @@ def test_settings_describe_their_audits():
     pool = regimes.judge_pool(settings).set_index(["setting", "judge"])
     assert pool.at[("made", "two again"), "same_as"] == "two" and pool["same_as"].notna().sum() == 1
     assert pool.at[("made", "two"), "missing"] == 4 and pool.at[("made", "three"), "cost"] == 0.1
+    with pytest.raises(ValueError, match="missing: two"):
+        regimes.judge_pool({"made": regimes.Setting(holed, costs={"one": 1, "three": 0.1, "two again": 2})})
     filtered = regimes.complete_cases(settings)
     assert filtered.loc["made", ["rows", "judges", "complete", "dropped"]].tolist() == [60, 4, 56, 4]
     assert filtered.at["plain", "dropped"] == 0
@@ -183,6 +186,7 @@ def test_frequencies_count_plans_and_the_whole_audit_agrees_with_itself():
     plans = [policy.plan_.calls for _, policy in regimes.fitted_plans(audit, seeds=SEEDS)]
     for row in table[table["share"] == 1].itertuples():
         assert row.count == sum((row.scope, row.judge) in plan for plan in plans) and row.recurs == (row.count >= 1.5)
+    pd.testing.assert_frame_equal(regimes.frequency_audit(audit, seeds=iter(SEEDS)), table)
     sizes = regimes.audit_size(audit, seeds=SEEDS)
     assert (sizes[sizes["share"] == 1]["jaccard"] == 1).all() and sizes["jaccard"].between(0, 1).all()
     direct = evaluate(audit, {"role": RolePolicy()}, costs=None, seeds=SEEDS)
@@ -223,6 +227,9 @@ def test_a_proxy_is_routed_and_paid_for_beside_an_audited_stratum():
     assert table.groupby("setting")["deployable"].first().to_dict() == {"label": False, "proxy": True}
     for name in routes:
         assert mean.at[(name, "role"), "risk"] <= mean.at[(name, "stopped"), "risk"] + 0.01
+    mixed = audit.Z.copy()
+    mixed[:, 2] = [float(value) if place % 2 else value for place, value in enumerate(proxy)]
+    assert len({*regimes.sliced_by_judge(Audit(mixed, y, audit.judges), "proxy").slices}) == 2  # 1 and 1.0 are one
     parts = split_audit(Audit(audit.Z, y, audit.judges, routes["proxy"].slices), 0)
     plan = RolePolicy(route_key="proxy", tau_global=1.0).fit(parts.fit, parts.validation).plan_
     assert plan.routes and "proxy" in plan.judges_for("proxy=0") and "proxy" in plan.judges_for("proxy=1")

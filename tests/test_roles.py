@@ -164,3 +164,9 @@ def test_what_cannot_be_measured_is_said():
     holes = Audit(np.where(np.eye(4, dtype=bool), None, fit.Z[:4]), fit.y[:4], fit.judges)
     with pytest.raises(ValueError, match="complete cases"):
         broad_gain(holes, validation, [], "broad")
+
+
+def test_a_judge_without_a_cost_is_refused():
+    fit, validation, _ = split_audit(specialist_audit(200), 0)
+    with pytest.raises(ValueError, match="must give broad a cost"):
+        role_profile(fit, validation, [], "broad", slices=None, costs={"special": 1.0})

@@ -7,10 +7,10 @@ from baer_utils.calibrators.cells import Cells, cell_means, cells_of, one_cell, 
 from baer_utils.calibrators.parametric import LogisticCalibrator, VoteCalibrator
 from baer_utils.calibrators.pattern import PatternCalibrator
 from baer_utils.calibrators.splitting import Split, split_audit
-from baer_utils.calibrators.symbols import encode, encode_as, recode, route_labels
+from baer_utils.calibrators.symbols import encode, encode_as, named_columns, recode, route_labels
 
 __all__ = [
     "Audit", "Cells", "Coding", "CompleteCases", "LogisticCalibrator", "PanelCalibrator", "PatternCalibrator", "Split",
     "VoteCalibrator", "audit_from_runs", "audit_from_tables", "bin_scores", "cell_means", "cells_of", "encode",
-    "encode_as", "net_symbols", "one_cell", "recode", "refine", "route_labels", "split_audit",
+    "encode_as", "named_columns", "net_symbols", "one_cell", "recode", "refine", "route_labels", "split_audit",
 ]  # fmt: skip

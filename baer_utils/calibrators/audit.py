@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from baer_utils.calibrators.symbols import Symbol, encode, route_labels
+from baer_utils.calibrators.symbols import Symbol, encode, named_columns, route_labels
 
 
 class Coding(NamedTuple):
@@ -49,7 +49,8 @@ class Audit:
 
     Parameters
     ----------
-    Z : object array (N, J), the symbol that each judge gave; None or NaN is a missing output.
+    Z : object array (N, J), the symbol that each judge gave; None or NaN is a missing output. Of a frame, the columns
+        that `judges` names, whatever their order.
     y : (N,) audit labels in [0, 1].
     judges : J distinct names, the columns of Z.
     slices : None, one label per item (None: no slice), or a boolean frame whose first true column, in declared order,
@@ -73,6 +74,8 @@ class Audit:
         put = object.__setattr__
         put(self, "judges", tuple(self.judges))
         put(self, "y", np.asarray(self.y, dtype=float))
+        if isinstance(self.Z, pd.DataFrame):
+            put(self, "Z", named_columns(self.Z, self.judges))
         if not isinstance(self.Z, np.ndarray) or self.Z.dtype != object:
             put(self, "Z", np.array(self.Z, dtype=object))
         _check(self.Z, self.y, self.judges)
@@ -91,6 +94,8 @@ class Audit:
         """The audit of some items, by a boolean mask or by positions, in the order given; nothing is coded again."""
         rows = np.asarray(rows)
         if rows.dtype == bool:
+            if rows.shape != (len(self),):
+                raise ValueError(f"a mask must hold one entry for each of {len(self)} items; {rows.shape} came.")
             rows = np.flatnonzero(rows)
         c, slices = self.coding, self.slices
         if slices is not None:

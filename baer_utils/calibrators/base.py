@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from baer_utils.calibrators.audit import Audit
 from baer_utils.calibrators.cells import cell_means
-from baer_utils.calibrators.symbols import encode, encode_as
+from baer_utils.calibrators.symbols import encode, encode_as, named_columns
 
 
 class PanelCalibrator(RegressorMixin, BaseEstimator):
@@ -69,18 +69,17 @@ class PanelCalibrator(RegressorMixin, BaseEstimator):
     def _outputs(self, X: ArrayLike) -> NDArray[np.object_]:
         """The panel's columns of X; an array without names is read in the columns of the fit."""
         if isinstance(X, pd.DataFrame):
-            unknown = [judge for judge in self.panel if judge not in X.columns]
-            if unknown:
-                raise ValueError(f"X must have a column for every judge of the panel; {unknown} are not in it.")
-            return X[list(self.panel)].to_numpy(dtype=object)
+            return named_columns(X, self.panel)
         if isinstance(X, Audit):
             return X.Z[:, X.columns(self.panel)]
         X = np.asarray(X, dtype=object)
         if hasattr(self, "feature_names_in_") and X.shape[1:] == (self.n_features_in_,):
             place = {name: column for column, name in enumerate(self.feature_names_in_)}
             return X[:, [place[judge] for judge in self.panel]]
-        if X.ndim != 2 or any(not 0 <= int(judge) < X.shape[1] for judge in self.panel):
-            raise ValueError(f"X must be items x judges with the columns {list(self.panel)}; it is {X.shape}.")
+        named = any(isinstance(judge, str) for judge in self.panel)
+        if X.ndim != 2 or named or any(not 0 <= int(judge) < X.shape[1] for judge in self.panel):
+            raise ValueError(f"X must be items x judges with the columns {list(self.panel)}; it is {X.shape}. An array "
+                             "has places for columns: pass a frame or an audit, or places for a panel.")  # fmt: skip
         return X[:, [int(judge) for judge in self.panel]]
 
     def _save(self) -> dict[str, object]:

@@ -130,22 +130,22 @@ def bin_scores(fit: Audit, *others: Audit, judges: Sequence[str] | None = None, 
     Parameters
     ----------
     fit : the only audit whose scores decide the edges. others : audits cut at the same edges.
-    judges : whose outputs to cut; by default every judge with more than `bins` distinct numbers among its outputs.
+    judges : whose outputs to cut; by default every judge with more than `bins` distinct numbers among its fit outputs.
     bins : number of bins; equal quantiles (a mass of ties) merge.
 
     Returns
     -------
     audits, fit first. Symbols are 0, 1, ...: how many edges lie at or below the score. A missing score stays missing.
     """
-    chosen = list(fit.judges) if judges is None else list(judges)
-    numeric = [
-        judge for judge, levels in zip(chosen, [fit.coding.levels[c] for c in fit.columns(chosen)], strict=True)
-        if not any(isinstance(level, str) for level in levels) and (judges is not None or len(levels) > bins)
-    ]  # fmt: skip
     edges = {}
-    for column in fit.columns(numeric):
-        score = pd.to_numeric(pd.Series(fit.Z[:, column])).dropna().to_numpy(float)
-        edges[column] = np.unique(np.quantile(score, np.arange(1, bins) / bins))
+    for column in fit.columns(fit.judges if judges is None else judges):
+        levels, codes = fit.coding.levels[column], fit.coding.codes[:, column]
+        words, known = any(isinstance(level, str) for level in levels), np.unique(codes[codes >= 0])
+        if words and judges is not None:
+            raise ValueError(f"scores must be numbers to be binned; {fit.judges[column]} gives texts. Leave it out.")
+        if not words and (judges is not None or len(known) > bins):
+            score = np.array(levels, dtype=float)[codes[codes >= 0]]
+            edges[column] = np.unique(np.quantile(score, np.arange(1, bins) / bins)) if len(score) else np.empty(0)
     return tuple(_cut(audit, edges) for audit in (fit, *others))
 
 

@@ -58,7 +58,19 @@ def encode_as(column: ArrayLike, levels: Sequence[Symbol]) -> NDArray[np.int32]:
     """Codes of one judge's outputs among known symbols: -1 where missing, and where the symbol is not among them."""
     values = np.empty(len(column), dtype=object)
     values[:] = column if isinstance(column, np.ndarray) else list(column)
-    return pd.Index(levels, dtype=object).get_indexer(values).astype(np.int32)
+    try:
+        return pd.Index(levels, dtype=object).get_indexer(values).astype(np.int32)
+    except TypeError as error:
+        raise ValueError(f"outputs must be texts or numbers; {error}. Turn each output into one symbol.") from None
+
+
+def named_columns(frame: pd.DataFrame, judges: Sequence[str]) -> NDArray[np.object_]:
+    """The columns of a frame of outputs that the judges name, in their order; a ValueError where one is not there."""
+    unknown = [judge for judge in judges if judge not in frame.columns]
+    if unknown:
+        raise ValueError(f"a frame of outputs must have a column for every judge; {', '.join(map(str, unknown))} "
+                         f"are not among {', '.join(map(str, frame.columns))}.")  # fmt: skip
+    return frame[list(judges)].to_numpy(dtype=object)
 
 
 def recode(codes: NDArray[np.int32], old: Sequence[Symbol], new: Sequence[Symbol]) -> NDArray[np.int32]:
@@ -88,10 +100,12 @@ def route_labels(slices: object, n_items: int) -> NDArray[np.object_]:
     if len(slices) != n_items:
         raise ValueError(f"slices must hold one entry for each of {n_items} items; {len(slices)} came.")
     if isinstance(slices, pd.DataFrame):
-        if slices.shape[1] == 0 or not all(map(pd.api.types.is_bool_dtype, slices.dtypes)):
+        columns_are_bool = all(map(pd.api.types.is_bool_dtype, slices.dtypes))
+        if slices.shape[1] == 0 or not columns_are_bool or slices.isna().any(axis=None):
             came = dict(slices.dtypes.astype(str))
-            raise ValueError(f"a frame of slices must have columns of True and False; {came} came. Use .astype(bool).")
-        inside = slices.to_numpy()
+            raise ValueError(f"a frame of slices must have columns of True and False, nothing missing; {came} came. "
+                             "Use .fillna(False).astype(bool).")  # fmt: skip
+        inside = slices.to_numpy(dtype=bool)
         names = np.array([*map(str, slices.columns), None], dtype=object)
         return names[np.where(inside.any(axis=1), inside.argmax(axis=1), -1)]
     codes, found = pd.factorize(np.asarray(slices, dtype=object))

@@ -129,6 +129,11 @@ class SymmetricPolicy:
     def __init__(self, policy: object) -> None:
         self.policy = policy
 
+    @property
+    def plan_(self) -> object:
+        """The plan of the policy inside, where it has one: its calls, its tables, and what its route key costs."""
+        return getattr(self.policy, "plan_", self.policy)
+
     def fit(self, fit: Audit, validation: Audit, *, costs=None, seed: int = 0) -> SymmetricPolicy:
         """Fit the policy on audits in which every item stands beside its swap."""
         self.policy.fit(fit, validation, costs=costs, seed=seed)

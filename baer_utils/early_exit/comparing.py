@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from baer_utils.calibrators import Split, split_audit
 from baer_utils.early_exit.bank import Bank, SymmetricPolicy, bin_evidence
 from baer_utils.juries import FixedPanel
+from baer_utils.panels import split_interval
 
 SPLITS = range(10)
 MEASURES = ("accuracy", "risk", "tokens", "tokens_alone", "experts")
@@ -101,7 +101,8 @@ def over_splits(
     columns = {}
     for key, part in frame.groupby(list(by), sort=False):
         overlap = float((part["n_test"] / part["n_construction"]).mean())
-        columns[key] = {(m, k): v for m in measures for k, v in _interval(part[m].to_numpy(float), overlap).items()}
+        found = {measure: split_interval(part[measure], overlap=overlap) for measure in measures}
+        columns[key] = {(m, k): v for m, bounds in found.items() for k, v in bounds.items() if k != "sd"}
     out = pd.DataFrame.from_dict(columns, orient="index")
     out.columns = pd.MultiIndex.from_tuples(out.columns)
     out.index = pd.Index([key[0] for key in columns], name=by[0]) if len(by) == 1 else pd.MultiIndex.from_tuples(
@@ -170,10 +171,3 @@ def _tokens(bank: Bank, places: NDArray, called: NDArray[np.bool_], judges: Sequ
         ids = [bank.pair_ids[place] for place in places[which.ravel() == number]]
         bills.append(len(ids) * bank.prices.of([name for name, on in zip(judges, mask, strict=True) if on], ids))
     return math.fsum(bills) / len(called)
-
-
-def _interval(values: NDArray[np.float64], overlap: float) -> dict[str, float]:
-    n, mean = len(values), float(values.mean())
-    factor = float(student.ppf(0.975, n - 1) * values.std(ddof=1)) if n > 1 else float("nan")
-    half, wide = factor * math.sqrt(1 / n), factor * math.sqrt(1 / n + overlap)
-    return {"mean": mean, "low": mean - half, "high": mean + half, "wide_low": mean - wide, "wide_high": mean + wide}

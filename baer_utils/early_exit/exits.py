@@ -71,7 +71,7 @@ def expert_weights(stack: Stack, categories: ArrayLike, n_experts: int) -> tuple
     ValueError
         for a stack with another number of columns.
     """
-    categories = np.asarray(categories, dtype=float)
+    categories = np.ascontiguousarray(categories, dtype=float)  # the bits of a row's sum must not depend on the others
     if len(stack.weights) != 2 * n_experts + categories.shape[1]:
         raise ValueError(
             f"the stack must have 2 x {n_experts} + {categories.shape[1]} columns; it has {len(stack.weights)}."

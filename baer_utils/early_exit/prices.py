@@ -47,10 +47,6 @@ class BankPrices:
         """What one more expert adds to the price of a set: less than alone where it shares, 0 where it asks nothing."""
         return self.of([*panel, expert]) - self.of(panel)
 
-    def sum_alone(self, panel: Sequence[str]) -> float:
-        """What the set would cost if its experts shared nothing."""
-        return sum(self.alone[name] for name in panel)
-
     def table(self, order: Sequence[str]) -> pd.DataFrame:
         """Experts in an order: tokens alone, tokens added to those before, and the price of all so far."""
         together = pd.Series([self.of(order[: place + 1]) for place in range(len(order))], list(order), dtype=float)

@@ -37,7 +37,8 @@ class PrunedBank(FixedPanel):
     ----------
     prices : of the bank's sets. tau : a gain minus its charge must exceed it strictly. lam : risk that one token per
         pair is worth.
-    size : exactly so many experts, in the same order, without a threshold; None stops where no candidate clears tau.
+    size : so many experts (all, where there are fewer), in the same order, without a threshold; None stops where no
+        candidate clears tau.
 
     Attributes
     ----------
@@ -58,7 +59,7 @@ class PrunedBank(FixedPanel):
         scope = Scope(fit, validation)
         state, steps = scope.start(), []
         self.stopped_by_ = None
-        while len(steps) < (len(fit.judges) if self.size is None else self.size):
+        while len(steps) < min(len(fit.judges), self.size if self.size is not None else len(fit.judges)):
             step, after = self._best(scope, state)
             if self.size is None and not step.adjusted > self.tau:
                 self.stopped_by_ = step

@@ -44,6 +44,6 @@ def standard_policies(**settings) -> dict[str, object]:
         "dawid_skene": DawidSkene(),
         "one_coin": DawidSkene(one_coin=True),
         "frugal_cascade": FrugalCascade(lam=lam),
-        "two_judges": TwoJudgeThreshold(lam=lam, route_key=settings.get("route_key")),
+        "two_judges": TwoJudgeThreshold(lam=lam, **{name: settings.get(name) for name in ("route_key", "audit_only")}),
         "trust_or_escalate": TrustOrEscalate(),
     }

@@ -20,6 +20,7 @@ from baer_utils.juries.outputs import (
     own_tables,
     standalone_risk,
 )
+from baer_utils.panels.routable import refuse_label_derived
 
 
 class TwoJudgeThreshold:
@@ -30,6 +31,7 @@ class TwoJudgeThreshold:
     lam : price of a unit of cost in risk.
     route_key : where slices come from: judges of the pool, called on every item as soon as both judges are in use, or
         other names, whose cost is then paid for every item; what `RolePolicy` calls by this name.
+    audit_only : as in `build_policy`: without it, or a route key, slices that the labels decide are refused.
 
     Attributes
     ----------
@@ -44,12 +46,16 @@ class TwoJudgeThreshold:
     lam * cost, ties going to fewer strong calls. A slice that was never seen has the win rate of all items.
     """
 
-    def __init__(self, *, lam: float = 0.0, route_key: str | Sequence[str] | None = None) -> None:
-        self.lam = lam
+    def __init__(
+        self, *, lam: float = 0.0, route_key: str | Sequence[str] | None = None, audit_only: bool = False
+    ) -> None:
+        self.lam, self.audit_only = lam, audit_only
         self.route_key = (route_key,) if isinstance(route_key, str) else tuple(route_key or ())
 
     def fit(self, fit: Audit, validation: Audit, *, costs=None, seed: int = 0) -> TwoJudgeThreshold:
         """Choose the two judges and the threshold; then count both judges' tables on fit and validation together."""
+        if not (self.audit_only or self.route_key):
+            refuse_label_derived(fit, validation)
         parts = construction(fit, validation)
         cost, risk = cost_vector(costs, parts.judges), standalone_risk(parts)
         order = by_quality(risk, parts.judges)

@@ -8,6 +8,7 @@ one-hot entries and m (m - 1) / 2 products. So wide designs are replaced by coor
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from baer_utils.juries.outputs import codes_like, construction, one_hot
@@ -41,8 +42,15 @@ class Design:
 
     def coordinates(self, hot: np.ndarray) -> np.ndarray:
         """Rows of a new one-hot array in these coordinates, shape (n, at most the rows of the fit)."""
+        return self._inner(hot) @ self.to_coordinates if self.wide else self._columns(hot)
+
+    def score(self, hot: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Coordinates of new rows times weights, (n,): sums along rows, whose bits do not depend on the other rows."""
         if self.wide:
-            return self._inner(hot) @ self.to_coordinates
+            return (self._inner(hot) * (self.to_coordinates @ weights)).sum(axis=1)
+        return (self._columns(hot) * weights).sum(axis=1)
+
+    def _columns(self, hot: np.ndarray) -> np.ndarray:
         return np.hstack([hot, hot[:, self.first] * hot[:, self.second]])
 
 
@@ -71,8 +79,16 @@ class _Stack:
 
     def predict(self, Z, slices=None):
         """Probabilities clipped to [0, 1], and that every judge was called; an unseen output is an all-zero row."""
-        inside = self.design_.coordinates(one_hot(codes_like(Z, self.levels_), self.sizes_))
-        return self._predict(self.model_, inside), np.ones(Z.shape, dtype=bool)
+        hot, called = one_hot(codes_like(Z, self.levels_), self.sizes_), np.ones(np.shape(Z), dtype=bool)
+        if isinstance(self.model_, float):
+            return np.full(len(hot), self.model_), called
+        return self._link(self.design_.score(hot, np.ravel(self.model_.coef_)) + self.model_.intercept_), called
+
+    @classmethod
+    def _predict(cls, model, features):
+        if isinstance(model, float):
+            return np.full(len(features), model)
+        return cls._link(features @ np.ravel(model.coef_) + model.intercept_)
 
 
 class RidgeStack(_Stack):
@@ -88,8 +104,8 @@ class RidgeStack(_Stack):
         return Ridge(alpha=penalty).fit(features, y)
 
     @staticmethod
-    def _predict(model, features):
-        return np.clip(model.predict(features), 0, 1)
+    def _link(score):
+        return np.clip(score, 0, 1)
 
 
 class LogisticStack(_Stack):
@@ -112,7 +128,5 @@ class LogisticStack(_Stack):
         return model.fit(rows[used], labels[used], sample_weight=weights[used])
 
     @staticmethod
-    def _predict(model, features):
-        if isinstance(model, float):
-            return np.full(len(features), model)
-        return model.predict_proba(features)[:, 1]
+    def _link(score):
+        return expit(score)

@@ -2,7 +2,7 @@
 
 from baer_utils.panels.building import build_policy, plan_jaccard, search_plan
 from baer_utils.panels.discovery import DiscoveringPolicy, SliceTree, discover_slices, left_out_loss
-from baer_utils.panels.evaluating import evaluate, measure, plan_text, summarize_splits
+from baer_utils.panels.evaluating import evaluate, measure, plan_text, split_interval, summarize_splits
 from baer_utils.panels.manner import PAPER, Search
 from baer_utils.panels.policy import CallPolicy, call_costs
 from baer_utils.panels.report import StoppingReport
@@ -15,5 +15,5 @@ __all__ = [
     "GLOBAL", "PAPER", "CallPolicy", "DiscoveringPolicy", "Grown", "Judged", "RolePolicy", "Rule", "Search",
     "SliceTree", "StablePolicy", "Step", "StoppingReport", "apply_plan", "build_policy", "call_costs",
     "discover_slices", "evaluate", "grow", "left_out_loss", "measure", "pair_steps", "plan_jaccard", "plan_text",
-    "search_plan", "summarize_splits",
+    "search_plan", "split_interval", "summarize_splits",
 ]  # fmt: skip

@@ -41,10 +41,9 @@ def build_policy(
         an item belongs to the first in declared order alone, in search as in use.
     costs : of a call of each judge (1 by default), and of route keys that are no judges.
     tau_global, tau_slice : a candidate's gain minus lam (lam_slice) times its cost must exceed them strictly.
-    seed_panel : judges that are called in any case.
+    seed_panel : judges that are called in any case. search : how gains are measured and panels searched.
     audit_only, route_key : slices from which the labels can be read are refused, unless `route_key` names what tells
         the slice of a new item, or `audit_only` says that the plan is to be studied and not deployed.
-    search : how gains are measured and panels searched.
 
     Returns
     -------
@@ -54,18 +53,16 @@ def build_policy(
     Raises
     ------
     ValueError
-        for audits that do not fit together, missing outputs, unknown judges or slices, costs that are not, and slices
-        that the labels decide.
+        for audits that do not fit together, missing outputs, unknown judges or slices, a slice named "(all)", costs
+        that are not, and slices that the labels decide.
     """
     shared = {
         "slices": slices, "costs": costs, "lam": lam, "lam_slice": lam_slice, "seed_panel": seed_panel,
         "audit_only": audit_only, "route_key": route_key, "search": search,
     }  # fmt: skip
     plan = search_plan(fit, validation, tau_global=tau_global, tau_slice=tau_slice, **shared)
-    others = [
-        search_plan(fit, validation, tau_global=tau_global * by, tau_slice=tau_slice * by, **shared)
-        for by in (0.5, 2.0)
-    ]
+    near = [{"tau_global": by * tau_global, "tau_slice": by * tau_slice} for by in (0.5, 2.0)]
+    others = [search_plan(fit, validation, **taus, **shared) for taus in near]
     kept = tuple(plan_jaccard(plan.calls, other.calls) for other in others)
     return replace(plan, stopping_report=replace(plan.stopping_report, stability=kept))
 
@@ -89,16 +86,18 @@ def search_plan(
     check_audits(fit, validation)
     prices = call_costs(fit.judges, costs)
     cost = [prices[judge] for judge in fit.judges]
-    names = fit.coding.routes if slices is None else tuple(slices)
+    names = tuple(dict.fromkeys((*fit.coding.routes, *validation.coding.routes) if slices is None else slices))
+    if GLOBAL in names:
+        raise ValueError(f"no slice may be called {GLOBAL}: it stands for all items. Rename that slice.")
     keys = (route_key,) if isinstance(route_key, str) else tuple(route_key or ())
     if names and not (audit_only or keys):
         refuse_label_derived(fit, validation)
-    start = fit.columns(seed_panel)
+    start = fit.columns([*dict.fromkeys(seed_panel)])
     grown = {GLOBAL: search.grow(GLOBAL, fit, validation, start, cost, tau=tau_global, lam=lam)}
     parts, skipped, panel = {GLOBAL: (fit, validation)}, {}, grown[GLOBAL].state.panel
     for name in names:
         inside = slice_items(fit, validation, name)
-        if inside is None:
+        if inside is None or not search.measurable(*inside):
             skipped[name] = int((fit.route_names == name).sum())
             continue
         parts[name] = inside

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -85,6 +85,29 @@ def plan_text(plan: object) -> str:
     return json.dumps(sorted(plan.calls))
 
 
+def split_interval(values: Sequence[float], *, level: float = 0.95, overlap: float = 1.0) -> dict[str, float]:
+    """Mean over splits with its t interval, and the wider one that remembers that the splits overlap.
+
+    Parameters
+    ----------
+    values : one value per split. overlap : n_test / n_construction, 1 for the 25/25/50 of `split_audit`.
+
+    Returns
+    -------
+    dict
+        mean, sd (ddof 1), low, high: mean ± t sd / sqrt(n), which describes how the splits vary and no more (Panels
+        section 6). wide_low, wide_high: the same with the variance sd^2 (1 / n + overlap) of Nadeau and Bengio (2003).
+        NaN bounds for a single split.
+    """
+    values = np.asarray(values, dtype=float)
+    n, mean = len(values), float(values.mean())
+    sd = float(values.std(ddof=1)) if n > 1 else float("nan")
+    reach = float(student.ppf((1 + level) / 2, n - 1)) * sd if n > 1 else float("nan")
+    half, wide = reach * math.sqrt(1 / n), reach * math.sqrt(1 / n + overlap)
+    bounds = {"low": mean - half, "high": mean + half, "wide_low": mean - wide, "wide_high": mean + wide}
+    return {"mean": mean, "sd": sd, **bounds}
+
+
 def summarize_splits(frame: pd.DataFrame, *, level: float = 0.95, nadeau_bengio: bool = False) -> pd.DataFrame:
     """Mean, standard deviation and t interval over splits of everything `evaluate` measures.
 
@@ -102,12 +125,12 @@ def summarize_splits(frame: pd.DataFrame, *, level: float = 0.95, nadeau_bengio:
     """
     rows = {}
     for policy, part in frame.groupby("policy", sort=False):
-        n = len(part)
-        overlap = (part["n_test"] / (part["n_fit"] + part["n_validation"])).mean() if nadeau_bengio else 0.0
+        overlap = float((part["n_test"] / (part["n_fit"] + part["n_validation"])).mean())
         for name in MEASURED:
-            mean, sd = float(part[name].mean()), float(part[name].std(ddof=1))
-            half = student.ppf((1 + level) / 2, n - 1) * sd * math.sqrt(1 / n + overlap) if n > 1 else float("nan")
-            rows[policy, name] = {"mean": mean, "sd": sd, "low": mean - half, "high": mean + half, "splits": n}
+            found = split_interval(part[name], level=level, overlap=overlap)
+            low, high = ("wide_low", "wide_high") if nadeau_bengio else ("low", "high")
+            rows[policy, name] = {"mean": found["mean"], "sd": found["sd"], "low": found[low], "high": found[high],
+                                  "splits": len(part)}  # fmt: skip
     out = pd.DataFrame.from_dict(rows, orient="index")
     out.index = pd.MultiIndex.from_tuples(out.index, names=["policy", "measure"])
     return out

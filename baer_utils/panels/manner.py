@@ -35,8 +35,16 @@ class Search:
                 f"{self.folds}, beam {self.beam}, smoothing {self.smoothing} came."
             )
 
+    def measurable(self, fit: Audit, validation: Audit) -> bool:
+        """Whether panels can be tried on these items: cross-fitting needs two groups."""
+        return not self.folds or len(np.unique(fit.join(validation).coding.group)) > 1
+
     def scope(self, fit: Audit, validation: Audit) -> object:
         """The scope in which panels are tried on these items."""
+        if not self.measurable(fit, validation):
+            raise ValueError(
+                f"cross-fitting over {self.folds} folds needs at least 2 groups; {fit.groups[0]} came alone."
+            )
         if self.folds:
             both = fit.join(validation)
             fold = _folds(both, self.folds)
@@ -51,7 +59,7 @@ class Search:
         tau: float, lam: float,
     ) -> Grown:  # fmt: skip
         """The panel that this manner of search ends at, from `start` (places of judges)."""
-        rule = Rule(tau, lam, one_se=self.one_se, beam=self.beam, pairs=self.pairs)
+        rule = Rule(float(tau), float(lam), one_se=self.one_se, beam=self.beam, pairs=self.pairs)
         return grow(name, self.scope(fit, validation), start, costs, rule)
 
     def table(self, panel: tuple[str, ...]) -> object:

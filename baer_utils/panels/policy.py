@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from baer_utils.calibrators import Audit, route_labels
+from baer_utils.calibrators import Audit, named_columns, route_labels
 from baer_utils.panels.report import StoppingReport
 from baer_utils.panels.saving import read_parts, saved_parts
 from baer_utils.panels.search import GLOBAL, Step
@@ -66,7 +67,12 @@ class CallPolicy:
 
     def panel_of(self, slice: str | None) -> tuple[str, ...]:
         """The judges whose outputs the item's table reads."""
-        return (*self.global_panel, *self.routes.get(slice, ()))
+        return (*self.global_panel, *self.routes.get(route_labels([slice], 1)[0], ()))
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """Every judge that some item may need."""
+        return frozenset(judge for name in (None, *self.routes) for judge in self.judges_for(name))
 
     def refit(self, construction: Audit) -> CallPolicy:
         """The same plan with every table counted anew, on fit and validation items together.
@@ -87,9 +93,9 @@ class CallPolicy:
 
         Parameters
         ----------
-        Z : object array (N, J), columns as in `judges`, or a frame with these columns. Only outputs of called judges
-            are read; a missing one, or a pattern the table does not hold, is predicted by the table's label mean and
-            counted in `fallback_rate_`.
+        Z : object array (N, J), columns as in `judges`, or a frame with a column for every judge in `needed`. Only
+            outputs of called judges are read; a missing one, or a pattern the table does not hold, is predicted by the
+            table's label mean and counted in `fallback_rate_`.
         slices : one label per item, or a boolean frame (the first true column counts); needed where the plan routes.
 
         Returns
@@ -101,7 +107,10 @@ class CallPolicy:
         ValueError
             for another number of columns, or no slices where the plan routes.
         """
-        outputs = Z[list(self.judges)].to_numpy(object) if isinstance(Z, pd.DataFrame) else np.asarray(Z, dtype=object)
+        if isinstance(Z, pd.DataFrame):
+            named_columns(Z, sorted(self.needed))  # refuses a frame that lacks one
+            Z = Z.reindex(columns=list(self.judges))
+        outputs = np.asarray(Z, dtype=object)
         if outputs.ndim != 2 or outputs.shape[1] != len(self.judges):
             raise ValueError(
                 f"Z must be items x {len(self.judges)} judges ({', '.join(self.judges)}); {outputs.shape} came."
@@ -127,7 +136,7 @@ class CallPolicy:
 
     def to_json(self) -> str:
         """The whole plan as JSON: calls, tables, costs, the steps and why it stopped; `from_json` gives it back."""
-        return json.dumps({"format": FORMAT, **saved_parts(self)}, indent=1)
+        return json.dumps({"format": FORMAT, **saved_parts(self)}, indent=1, default=np.generic.item)
 
     @classmethod
     def from_json(cls, text: str) -> CallPolicy:
@@ -161,7 +170,7 @@ def call_costs(judges: tuple[str, ...], costs: Mapping[str, float] | None) -> di
     if costs is None:
         return dict.fromkeys(judges, 1.0)
     missing = [judge for judge in judges if judge not in costs]
-    wrong = {name: cost for name, cost in costs.items() if not 0 <= float(cost) < float("inf")}
+    wrong = {name: cost for name, cost in costs.items() if not (isinstance(cost, Real) and 0 <= cost < float("inf"))}
     if missing or wrong:
         raise ValueError(
             f"costs must give every judge a cost of at least 0; missing: {', '.join(missing) or 'none'}, "

@@ -19,7 +19,7 @@ class StoppingReport:
     failed: tuple[Step, ...]
     """Every candidate that was left out of a scope, with its inequality."""
     skipped: dict[str, int]
-    """Slices that got no route because they have too few fit items (or no validation item), with that number."""
+    """Slices that got no route for too few fit items (no validation item, or one group to fold), with that number."""
     cells: dict[str, int]
     """Occupied cells of each scope's final table, on the fit items."""
     unseen: dict[str, float]
@@ -43,7 +43,8 @@ class StoppingReport:
     def __str__(self) -> str:
         lines = [line for scope in self.cells for line in self._scope(scope)]
         lines += [
-            f"{name}: no route, not measured: {n} fit items ({MIN_SLICE} are needed, and one for validation)"
+            f"{name}: no route, not measured: {n} fit items ({MIN_SLICE} are needed, and one for validation; two "
+            "groups for folds)"
             for name, n in self.skipped.items()
         ]
         if self.stability is not None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from math import inf, isfinite
 
 from baer_utils.calibrators import LogisticCalibrator, PatternCalibrator, VoteCalibrator
 from baer_utils.panels.report import StoppingReport
-from baer_utils.panels.search import Step
+from baer_utils.panels.search import GLOBAL, Step
 
 TABLES = {kind.__name__: kind for kind in (PatternCalibrator, LogisticCalibrator, VoteCalibrator)}
 
@@ -31,8 +32,8 @@ def saved_parts(plan: object) -> dict[str, object]:
         "route_key": list(plan.route_key),
         "audit_only": plan.audit_only,
         "tables": {name: {"kind": type(table).__name__, **table.to_dict()} for name, table in plan.tables.items()},
-        "steps": [step._asdict() for step in plan.steps],
-        "stopping_report": {**vars(report), "failed": [step._asdict() for step in report.failed]},
+        "steps": _plain(plan.steps),
+        "stopping_report": {**vars(report), "failed": _plain(report.failed)},
     }
 
 
@@ -52,6 +53,9 @@ def read_parts(text: str, form: str) -> dict[str, object]:
     if found != form:
         raise ValueError(f"a call plan must say format {form!r}; it says {found!r}. Write it again with to_json.")
     try:
+        called = {*saved["global_panel"], *(judge for panel in saved["routes"].values() for judge in panel)}
+        if not called <= {*saved["judges"]} or saved["tables"].keys() != {GLOBAL, *saved["routes"]}:
+            raise KeyError("a judge in judges for every call, or a table for every route,")
         report = saved["stopping_report"]
         stability = report["stability"]
         return {
@@ -71,5 +75,13 @@ def read_parts(text: str, form: str) -> dict[str, object]:
         raise ValueError(f"a call plan must hold all that to_json writes; {error} is missing or wrong.") from None
 
 
+def _plain(steps: tuple[Step, ...]) -> list[dict]:
+    """Steps as plain values; the infinite error of a single validation item is null, which JSON has."""
+    return [step._asdict() | {"error": step.error if isfinite(step.error) else None} for step in steps]
+
+
 def _steps(saved: list[dict]) -> tuple[Step, ...]:
-    return tuple(Step(**{**step, "judges": tuple(step["judges"])}) for step in saved)
+    error = [inf if step["error"] is None else step["error"] for step in saved]
+    return tuple(
+        Step(**step | {"judges": tuple(step["judges"]), "error": e}) for step, e in zip(saved, error, strict=True)
+    )

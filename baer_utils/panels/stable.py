@@ -48,13 +48,15 @@ class StablePolicy(RolePolicy):
         base = self._recurring(GLOBAL, ())
         panels = {GLOBAL: base} | {name: base + self._recurring(name, base) for name in names}
         parts = {name: tuple(_inside(part, name) for part in (fit, validation)) for name in panels}
-        kept = {name: panel for name, panel in panels.items() if all(parts[name])}
-        scopes = {name: self.settings["search"].scope(*parts[name]) for name in kept}
+        search = self.settings["search"]
+        kept = {name: panel for name, panel in panels.items() if all(parts[name]) and search.measurable(*parts[name])}
+        scopes = {name: search.scope(*parts[name]) for name in kept}
         grown = {name: Grown(scopes[name].start(fit.columns(panel)), (), ()) for name, panel in kept.items()}
-        self.plan_ = assemble(
-            parts, grown, {}, call_costs(fit.judges, costs), plans[0].route_key, plans[0].audit_only,
-            self.settings["search"],
-        ).refit(whole)  # fmt: skip
+        never = set.intersection(*({*plan.stopping_report.skipped} for plan in plans))
+        skipped = {name: int((fit.route_names == name).sum()) for name in sorted(never)}
+        prices = call_costs(fit.judges, costs)
+        plan = assemble(parts, grown, skipped, prices, plans[0].route_key, plans[0].audit_only, search)
+        self.plan_ = plan.refit(whole)
         return self
 
     def _recurring(self, scope: str, base: tuple[str, ...]) -> tuple[str, ...]:

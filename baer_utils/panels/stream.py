@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from baer_utils.calibrators import route_labels
 from baer_utils.panels.policy import CallPolicy
 
 
@@ -43,7 +45,8 @@ def apply_plan(
 
     Returns
     -------
-    iterator of Judged, in the order of the items.
+    iterator of Judged, in the order of the items. What a judge raises comes out at its item, and does not end the
+    iterator: `next` goes on with the item after it.
 
     Raises
     ------
@@ -55,19 +58,18 @@ def apply_plan(
             "this plan was built with audit_only=True: its slices are unknown for new items. Build it with route_key=, "
             "or without slices."
         )
-    needed = {judge for name in (None, *plan.routes) for judge in plan.judges_for(name)}
-    silent = sorted(needed - ask.keys())
+    silent = sorted(plan.needed - ask.keys())
     if silent:
         raise ValueError(f"ask must have a callable for each judge the plan calls; none for {', '.join(silent)}.")
     if plan.routes and route is None:
         raise ValueError(f"route must tell an item's slice: the plan routes {', '.join(plan.routes)}. None came.")
-    return (_judge(plan, item, ask, route) for item in items)
+    return map(partial(_judge, plan, ask=ask, route=route), items)
 
 
 def _judge(plan: CallPolicy, item: object, ask: Mapping, route: Callable | None) -> Judged:
     keys = [name for name in plan.route_key if name in plan.judges] if plan.routes else []
     outputs = {judge: ask[judge](item) for judge in keys}
-    slice = route(item, dict(outputs)) if plan.routes else None
+    slice = route_labels([route(item, dict(outputs))], 1)[0] if plan.routes else None
     for judge in plan.judges_for(slice):
         if judge not in outputs:
             outputs[judge] = ask[judge](item)

@@ -7,42 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from baer_utils.juries.bench import FULL_CALL, NOT_ROLE
+from baer_utils.panels import split_interval
 
 METRICS = ("risk", "accuracy", "cost", "calls")
-
-
-def split_interval(values: Sequence[float], *, level: float = 0.95, test_share: float = 0.5) -> dict[str, float]:
-    """Mean over splits with its t interval, and the wider one that remembers that the splits overlap.
-
-    Parameters
-    ----------
-    values : one value per split. test_share : share of the groups that each split tests on.
-
-    Returns
-    -------
-    dict
-        mean, sd (ddof 1), low, high: mean ± t(.975, n - 1) sd / sqrt(n), which describes how the splits vary and no
-        more (Panels section 6). wide_low, wide_high: the same with the variance sd^2 (1 / n + test / construction) of
-        Nadeau and Bengio (2003). NaN bounds for a single split.
-    """
-    values = np.asarray(values, dtype=float)
-    n = len(values)
-    mean, sd = float(values.mean()), float(values.std(ddof=1)) if n > 1 else float("nan")
-    reach = float(student.ppf((1 + level) / 2, n - 1)) * sd if n > 1 else float("nan")
-    half, wide = reach / np.sqrt(n), reach * np.sqrt(1 / n + test_share / (1 - test_share))
-    return {
-        "mean": mean,
-        "sd": sd,
-        "low": mean - half,
-        "high": mean + half,
-        "wide_low": mean - wide,
-        "wide_high": mean + wide,
-    }
 
 
 def interval_table(table: pd.DataFrame, metric: str = "risk") -> pd.DataFrame:

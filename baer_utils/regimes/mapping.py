@@ -18,7 +18,8 @@ KEEP, FULL, ROUTE, STOP, DROP = (
     "keep the single judge", "pay for the full panel", "route specialists", "stop early", "drop copies",
 )  # fmt: skip
 RULES = {
-    FULL: "the best full-call policy has a net risk below the single best judge's and below the role policy's",
+    FULL: "the best full-call policy has a net risk below the single best judge's, and below the role policy's where "
+    "the stopped panel, routed or not, is below the single best judge too",
     ROUTE: "the role policy is below the single best judge, and its unrouted half is not, or is undercut by it too",
     STOP: "the stopped panel is below the single best judge with nobody routed, and its routes do not lower it further",
     KEEP: "neither the stopped panel, routed or not, nor the best full-call policy is below the single best judge",
@@ -53,9 +54,10 @@ def regime_map(table: pd.DataFrame, *, copies: Mapping[str, int] | None = None, 
     Notes
     -----
     The first of `RULES` that holds. The best full-call policy is picked by its mean risk on the very splits it is
-    compared on, which favours it; the rule then asks it to beat two others. To keep the single judge is firm where the
-    role policy is worse in the wider interval too. Judges that repeat another exactly (value 0 whatever the panel) can
-    be dropped beside any action. The paper draws its map by hand and states no rule: these are ours.
+    compared on, which favours it; where a stopped panel is worth having, it must beat that as well. To keep the single
+    judge is firm where the role policy is worse in the wider interval too. Judges that repeat another exactly (value 0
+    whatever the panel) can be dropped beside any action. The paper draws its map by hand and states no rule: these are
+    ours.
 
     Raises
     ------
@@ -107,8 +109,10 @@ def _decide(numbers: dict) -> tuple[str, bool]:
     def positive(bound: str, *gains: str) -> bool:
         return all(numbers[f"{gain}_{bound}"] > 0 for gain in gains)
 
-    if positive("low", "full_gain", "full_over_role"):
-        return FULL, positive("wide_low", "full_gain", "full_over_role")
+    rival = positive("low", "role_gain") or positive("low", "stop_gain")
+    full = ("full_gain", "full_over_role") if rival else ("full_gain",)
+    if positive("low", *full):
+        return FULL, positive("wide_low", *full)
     if positive("low", "role_gain") and (positive("low", "route_gain") or not positive("low", "stop_gain")):
         return ROUTE, positive("wide_low", "role_gain")
     if positive("low", "stop_gain"):
@@ -120,7 +124,7 @@ def _evidence(action: str, n: dict) -> str:
     """The numbers behind an action, as a sentence."""
     labels = {"single": "single", "stopped": "unrouted", "role": "role", "full": n["full_policy"].replace("_", " ")}
     risks = ", ".join(f"{text} {n[f'{key}_risk']:.3f} at {n[f'{key}_cost']:.2f}" for key, text in labels.items())
-    gain = {FULL: "full_over_role", ROUTE: "role_gain", STOP: "stop_gain", KEEP: "role_gain"}[action]
+    gain = {FULL: "full_gain", ROUTE: "role_gain", STOP: "stop_gain", KEEP: "role_gain"}[action]
     worse, better = (labels[key] for key in GAINS[gain])
     interval = f"{n[gain]:+.3f} [{n[f'{gain}_low']:+.3f}, {n[f'{gain}_high']:+.3f}]"
     return f"risk at cost: {risks}; net gain of {better} over {worse} {interval}"

@@ -29,10 +29,9 @@ class Route:
 
 def sliced_by_judge(audit: Audit, judge: str) -> Route:
     """The route that a judge's own output makes: slices `<judge>=<output>`, the judge called on every item for it."""
-    said = audit.Z[:, audit.columns([judge])[0]]
-    missing = pd.isna(said)
-    labels = np.array([None if gone else f"{judge}={value}" for value, gone in zip(said, missing, strict=True)], object)
-    return Route(labels, route_key=judge)
+    column = audit.columns([judge])[0]
+    names = [f"{judge}={symbol}" for symbol in audit.coding.levels[column]]
+    return Route(np.array([*names, None], dtype=object)[audit.coding.codes[:, column]], route_key=judge)
 
 
 def proxy_routing(

@@ -15,7 +15,7 @@ import pandas as pd
 from baer_utils.calibrators import Audit, Split
 from baer_utils.juries import standard_policies
 from baer_utils.juries.outputs import own_predictions, own_tables
-from baer_utils.panels import evaluate
+from baer_utils.panels import call_costs, evaluate
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def judge_pool(settings: Mapping[str, Setting]) -> pd.DataFrame:
     rows = []
     for name, setting in settings.items():
         audit = setting.audit
-        repeats = repeated_judges(audit)
+        repeats, prices = repeated_judges(audit), call_costs(audit.judges, setting.costs)
         for column, judge in enumerate(audit.judges):
             rows.append(
                 {
@@ -83,7 +83,7 @@ def judge_pool(settings: Mapping[str, Setting]) -> pd.DataFrame:
                     "judge": judge,
                     "symbols": len(np.unique(audit.coding.codes[:, column][audit.coding.codes[:, column] >= 0])),
                     "missing": int((audit.coding.codes[:, column] < 0).sum()),
-                    "cost": 1.0 if setting.costs is None else float(setting.costs[judge]),
+                    "cost": prices[judge],
                     "same_as": repeats.get(judge),
                 }
             )

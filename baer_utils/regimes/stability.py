@@ -64,7 +64,7 @@ def frequency_audit(audit: Audit, *, shares: Sequence[float] = (0.5, 1.0), **set
     frame with one row per share and call: share, scope (all items, or the slice), judge, count, splits, recurs: whether
     the call is in at least half of the plans. The most frequent first.
     """
-    rows = []
+    settings, rows = settings | {"seeds": list(settings.get("seeds", range(10)))}, []
     for share in shares:
         plans = [policy.plan_.calls for _, policy in fitted_plans(audit, share=share, **settings)]
         for scope, judge in sorted(frozenset().union(*plans)):

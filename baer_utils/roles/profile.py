@@ -73,9 +73,11 @@ def role_profile(
     Raises
     ------
     ValueError
-        as `broad_gain` and `slice_gain`.
+        as `broad_gain` and `slice_gain`, and where the judge has no cost.
     """
     names = fit.coding.routes if slices is None else tuple(slices)
+    if costs is not None and judge not in costs:
+        raise ValueError(f"costs must give {judge} a cost; they give one to {', '.join(costs) or 'nobody'}.")
     cost = 1.0 if costs is None else float(costs[judge])
     broad = broad_gain(fit, validation, panel, judge)
     gains = {name: slice_gain(fit, validation, panel, judge, name) for name in names}
