@@ -1,0 +1,2 @@
+def lab(driver, out):
+    return {"wrong": []}
