@@ -74,13 +74,13 @@ def screenshot(driver: webdriver.Chrome, path: Path, *, whole: bool = False) -> 
     path.write_bytes(base64.b64decode(driver.execute_cdp_cmd("Page.captureScreenshot", what)["data"]))
 
 
-def audit(driver: webdriver.Chrome, root=None, *, contrast: float = 4.5) -> dict:
+def audit(driver: webdriver.Chrome, parts: str = "body", *, contrast: float = 4.5) -> dict:
     """Elements out of the window or clipped, pale or tiny texts, images and formulas that do not show (`wrong`).
 
-    `root` is the element to look into, the page if not given. `contrast` is the least ratio between a text and its
+    `parts` selects the elements to look into. `contrast` is the least ratio between a text and its
     ground that counts as readable (WCAG 2, level AA: 4.5).
     """
-    return driver.execute_script(AUDIT, root, contrast)
+    return driver.execute_script(AUDIT, parts, contrast)
 
 
 def console(driver: webdriver.Chrome) -> list[str]:

@@ -1,7 +1,8 @@
-// What is wrong with the layout of a page, or of a part of it, and how much was looked at.
-// arguments: the part (null for the page), the least contrast that counts as readable
-const root = arguments[0] || document.body;
-const least = arguments[1];
+// What is wrong with the layout of a page, or of parts of it, and how much was looked at.
+// arguments: the parts as a selector, the least contrast that counts as readable
+const [selector, least] = arguments;
+const parts = [...document.querySelectorAll(selector)];
+const all = what => new Set(parts.flatMap(part => [...part.querySelectorAll(what)]));
 const wrong = [];
 const seen = {images: 0, formulas: 0, texts: 0};
 
@@ -34,7 +35,7 @@ const contrast = (ink, paper) => {
 
 const width = document.documentElement.scrollWidth;
 if (width > innerWidth) wrong.push(`the page is ${width} pixels wide`);
-for (const e of root.querySelectorAll('*')) {
+for (const e of all('*')) {
   const box = e.getBoundingClientRect(), style = getComputedStyle(e);
   if (!box.width || !box.height || style.visibility === 'hidden' || e.closest('svg')) continue;
   const out = box.right > innerWidth + 1 || box.left < -1;
@@ -50,12 +51,12 @@ for (const e of root.querySelectorAll('*')) {
   const ratio = contrast(rgba(style.color), ground(e));
   if (ratio < least) wrong.push(`contrast ${ratio.toFixed(2)}: ` + name(e));
 }
-for (const image of root.querySelectorAll('img')) {
+for (const image of all('img')) {
   seen.images += 1;
   if (!image.complete || !image.naturalWidth) wrong.push('not loaded: ' + (image.alt || image.src.slice(0, 60)));
   if (!image.alt.trim()) wrong.push('without alternative text: ' + image.src.slice(0, 60));
 }
-for (const formula of root.querySelectorAll('math')) {
+for (const formula of all('math')) {
   seen.formulas += 1;
   const box = formula.getBoundingClientRect(), around = formula.closest('.formula');
   if (!box.width || !box.height || formula.querySelector('merror')) wrong.push('an empty formula: ' + name(formula));
