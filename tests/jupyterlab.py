@@ -40,7 +40,10 @@ return {kernel: panel.sessionContext.kernelDisplayStatus, cells: cells.length,
   errors: outputs.filter(([id, output]) => output.output_type === 'error').map(([id, output]) =>
   `cell ${id}: ${output.ename}: ${output.evalue}`)};
 """
-CELL = "return jupyterapp.shell.currentWidget.content.widgets.find(cell => cell.model.id === arguments[0])?.node"
+CELL = """
+return jupyterapp.shell.currentWidget.content.widgets.find(cell => cell.model.id === arguments[0] ||
+  cell.model.type === 'code' && cell.model.sharedModel.source.includes(arguments[0] + '(')).node;
+"""
 CHANGE_THEME = "return jupyterapp.commands.execute('apputils:change-theme', {theme: arguments[0]})"
 LABEL = "//*[contains(concat(' ', @class, ' '), ' {} ')][normalize-space()='{}']"
 
@@ -123,6 +126,7 @@ def run_all(driver: webdriver.Chrome, address: str) -> dict:
     """Open a notebook, choose Run All Cells in the menu, and wait for the last cell."""
     driver.get(address)
     idle(driver)
+    driver.execute_script("jupyterapp.shell.collapseLeft()")  # as who reads on a small screen does
     for place, label in (("lm-MenuBar-itemLabel", "Run"), ("lm-Menu-itemLabel", "Run All Cells")):
         found = wait(lambda: driver.find_elements(By.XPATH, LABEL.format(place, label)), f"no menu {label}")  # noqa: B023
         found[0].click()
@@ -131,7 +135,7 @@ def run_all(driver: webdriver.Chrome, address: str) -> dict:
 
 
 def cell(driver: webdriver.Chrome, name: str) -> WebElement:
-    """The cell of this id, scrolled to."""
+    """The cell of this id, or the first that calls the function of this name, scrolled to."""
     found = driver.execute_script(CELL, name)
     driver.execute_script("arguments[0].scrollIntoView({block: 'start'})", found)
     return found

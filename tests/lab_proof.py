@@ -34,11 +34,7 @@ def lab(driver: webdriver.Chrome, out: Path) -> dict:
     """Each notebook with a widget: run, worked, looked at in both themes and widths."""
     found, wrong = {}, []
     with jupyterlab(out / "jupyterlab.log") as address:
-        for start, widget, work in (
-            ("00", "playground", playground),
-            ("01", "browser", disagreements),
-            ("10", "dial", dial),
-        ):
+        for start, widget, work in WIDGETS:
             source = next(NOTEBOOKS.glob(f"{start}_*.ipynb"), None)
             if source is None:
                 print(f"browser: the {widget} is not seen, notebook {start} is not there")
@@ -91,7 +87,7 @@ def playground(driver: webdriver.Chrome, out: Path) -> dict:
 
 def press(driver: webdriver.Chrome, texts: tuple[str, ...]) -> tuple[float, float]:
     """Fill the fields and press the button; the two scores."""
-    node = cell(driver, "playground")
+    node = cell(driver, "swap_playground")
     for field, text in zip(node.find_elements(By.CSS_SELECTOR, "textarea"), texts, strict=True):
         field.send_keys(Keys.CONTROL, "a", Keys.NULL, text)
     idle(driver)
@@ -106,7 +102,7 @@ def press(driver: webdriver.Chrome, texts: tuple[str, ...]) -> tuple[float, floa
 
 def disagreements(driver: webdriver.Chrome, out: Path) -> dict:
     """Filter by expert, kind, subset and confidence: as many pairs as the page of the site counts; turn the pages."""
-    node = cell(driver, "browser")
+    node = cell(driver, "disagreement_browser")
     expert, kind, subset = (Select(found) for found in node.find_elements(By.TAG_NAME, "select"))
     expected = counted(out / "book" / "01_judging_protocols.ipynb")
     assert set(expected) == {option.text for option in expert.options}, "the browser shows other experts than the page"
@@ -133,6 +129,9 @@ def disagreements(driver: webdriver.Chrome, out: Path) -> dict:
     least.send_keys(*[Keys.ARROW_RIGHT] * 10)
     sure = matching(driver, node)
     assert sure < total, "a bound on confidence leaves every pair"
+    least.send_keys(*[Keys.ARROW_LEFT] * 10)
+    expert.select_by_visible_text("chain_of_thought")
+    assert matching(driver, node) == expected["chain_of_thought"][0]
     return {"experts": len(expected), "pairs": total, "subsets": len(parts), "surer_pairs": sure}
 
 
@@ -146,15 +145,31 @@ def matching(driver: webdriver.Chrome, node: WebElement) -> int:
 def counted(copy: Path) -> dict[str, tuple[int, ...]]:
     """Expert -> pairs answered, contradicting themselves, outvoted: from the static side in an executed copy."""
     cells = nbformat.read(copy, as_version=4).cells
-    shown = next(c for c in cells if c.id == "browser").outputs[0]["data"]["text/html"].partition("</table>")[0]
+    shown = (
+        next(c for c in cells if "disagreement_browser(" in c.source)
+        .outputs[0]["data"]["text/html"]
+        .partition("</table>")[0]
+    )
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in shown.split("<tr>")]
     return {row[0]: tuple(map(int, row[1:4])) for row in rows if row}
 
 
 def dial(driver: webdriver.Chrome, out: Path) -> dict:
-    """Turn tau by one step: another risk, cost or plan, and another picture."""
-    node = cell(driver, "dial")
-    before = node.text
-    node.find_element(By.CSS_SELECTOR, ".noUi-handle").send_keys(Keys.ARROW_RIGHT)
-    wait(lambda: node.text != before, "the dial turns and nothing changes")
-    return {"shows": next(line for line in node.text.splitlines() if line.startswith("tau = "))}
+    """Turn tau from its least to its largest value: another sentence and another picture."""
+    node = cell(driver, "tau_dial")
+    shown = []
+    for key in (Keys.HOME, Keys.END):
+        node.find_element(By.CSS_SELECTOR, ".noUi-handle").send_keys(key)
+        idle(driver)
+        picture = node.find_element(By.CSS_SELECTOR, ".jp-OutputArea-output img")
+        shown.append((re.search("tau = .*", node.text)[0], picture.get_attribute("src")))
+    (least, picture), (most, other_picture) = shown
+    assert least != most and picture != other_picture, f"the dial turns and nothing changes: {least}"
+    return {"least": least, "most": most}
+
+
+WIDGETS = (  # number of the notebook, function that makes the widget, what works it
+    ("00", "swap_playground", playground),
+    ("01", "disagreement_browser", disagreements),
+    ("10", "tau_dial", dial),
+)

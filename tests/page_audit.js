@@ -1,7 +1,7 @@
 // What is wrong with the layout of a page, or of parts of it, and how much was looked at.
 // arguments: the parts as a selector, the least contrast that counts as readable
 const [selector, least] = arguments;
-const parts = [...document.querySelectorAll(selector)];
+const parts = [...document.querySelectorAll(selector)].filter(part => part.checkVisibility());
 const all = what => new Set(parts.flatMap(part => [...part.querySelectorAll(what)]));
 const wrong = [];
 const seen = {images: 0, formulas: 0, texts: 0};
@@ -37,7 +37,7 @@ const width = document.documentElement.scrollWidth;
 if (width > innerWidth) wrong.push(`the page is ${width} pixels wide`);
 for (const e of all('*')) {
   const box = e.getBoundingClientRect(), style = getComputedStyle(e);
-  if (!box.width || !box.height || style.visibility === 'hidden' || e.closest('svg')) continue;
+  if (!box.width || !box.height || style.visibility === 'hidden' || e.closest('svg, mjx-assistive-mml')) continue;
   const out = box.right > innerWidth + 1 || box.left < -1;
   if (out && !scrolls(e.parentElement)) wrong.push('out of the window: ' + name(e));
   const cut = /hidden|clip/.test(style.overflowX) && e.scrollWidth > e.clientWidth + 1;
