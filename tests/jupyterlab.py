@@ -58,7 +58,8 @@ def jupyterlab(log: Path) -> Iterator[Callable[[str], str]]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch, log.open("w") as file:
         folders = {name: f"{scratch}/{name}" for name in ("CONFIG_DIR", "DATA_DIR", "RUNTIME_DIR")}
         folders |= {name: f"{scratch}/{name}" for name in ("SETTINGS_DIR", "WORKSPACES_DIR")}
-        own = {f"JUPYTER{'LAB' * (name[0] in 'SW')}_{name}": folder for name, folder in folders.items()}
+        own = {"PYTHONPATH": str(REPOSITORY)}  # kernels do not start in it
+        own |= {f"JUPYTER{'LAB' * (name[0] in 'SW')}_{name}": folder for name, folder in folders.items()}
         for name, values in SETTINGS.items():
             path = Path(folders["SETTINGS_DIR"], "@jupyterlab", f"{name}.jupyterlab-settings")
             path.parent.mkdir(parents=True, exist_ok=True)
