@@ -24,7 +24,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from tests import chromium
 from tests.banks_proof import banks
+from tests.browser_proof import browser
 from tests.grid_proof import grid
 from tests.luck_proofs import bootstrap_coverage, null_route, null_stack
 from tests.panels_proof import panels_real, panels_scale, panels_speed
@@ -205,6 +207,7 @@ def reference() -> dict:
 CHECKS: dict[str, Callable[..., dict]] = {
     "bootstrap_coverage": bootstrap_coverage,
     "banks": banks,
+    "browser": browser,
     "kill": kill,
     "memory": memory,
     "null_route": null_route,
@@ -240,6 +243,9 @@ def main() -> int:
         source = SHARED if name == "banks" else MEASURED.get(name.removeprefix("development_"), (None, 0))[0]
         if source is not None and not source.exists():
             print(f"{name}: not measured, {source} is absent")
+            continue
+        if name == "browser" and chromium.missing():
+            print(f"{name}: not measured, {chromium.missing()}")
             continue
         start = time.monotonic()
         measured = CHECKS[name](**({"once": True} if args.once else {}))

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 
 from baer_utils.batch.book import NOTEBOOKS
@@ -157,3 +158,16 @@ def test_nothing_may_be_wider_than_the_window():
     for box in ("pre {", ".wide {", ".equation .formula {", "figure {"):
         assert "overflow-x: auto" in rules[rules.index(box) :].partition("}")[0], box
     assert "max-width: 100%" in rules and rules.count("prefers-color-scheme: dark") == 2
+
+
+def test_words_in_a_frame_stand_at_the_left_and_numbers_at_the_right():
+    frame = pd.DataFrame(
+        {"score": [-0.25, 1e-9], "what": ["a <b>", "12"], "p": ["5%", None]},
+        index=pd.MultiIndex.from_tuples([("x", 1), ("x", 2)], names=["one", "two"]),
+    )
+    cell = nbformat.v4.new_code_cell(
+        outputs=[nbformat.v4.new_output("display_data", {"text/html": frame._repr_html_()})]
+    )
+    shown = cell_html(cell, {})
+    assert re.findall(r'<t[dh] class="words">(.*?)</t[dh]>', shown) == ["what", "", "a &lt;b&gt;", "12"]
+    assert len(re.findall("<t[dh][ >]", shown)) == len(re.findall("<t[dh][ >]", frame._repr_html_()))

@@ -23,6 +23,11 @@ from baer_utils.batch.mathml import mathml
 KINDS = ("text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/latex", "text/plain")
 CAPTION = re.compile(r"\*\*(Figure [\w.]+)\.\*\* \*(.*)\*\s*$", re.S)  # as `plots.caption` writes it
 
+TABLE = re.compile(r'<table [^>]*class="dataframe">.*?</table>', re.S)
+NUMBER = re.compile(
+    r"[-+]?[\d.,]+(e[-+]?\d+)?%?|[-+]?inf|NaN|None|True|False|<NA>|&lt;NA&gt;|-?"
+)  # what stands at the right
+
 
 class _Renderer(IPythonRenderer):
     """Markdown to HTML: formulas as MathML, neighbouring notebooks as pages, other hosts as text."""
@@ -114,7 +119,7 @@ def _output(output: NotebookNode, alternatives: dict[int, str]) -> str:
 def _data(kind: str, output: NotebookNode, alternatives: dict[int, str]) -> Iterator[str]:
     content = "".join(output.data[kind]) if kind else ""
     if kind == "text/html":
-        yield f'<div class="wide">{content}</div>'
+        yield f'<div class="wide">{TABLE.sub(_words_left, content)}</div>'
     elif kind == "text/markdown":
         yield f'<div class="said">{markdown(content)}</div>'
     elif kind == "text/latex":
@@ -127,3 +132,20 @@ def _data(kind: str, output: NotebookNode, alternatives: dict[int, str]) -> Iter
             yield f'<figure><img alt="{alt}" src="data:{kind};base64,{content.replace(chr(10), "")}"></figure>'
     elif kind:
         yield f"<pre>{ansi2html(content)}</pre>"
+
+
+def _words_left(frame: re.Match[str]) -> str:
+    """A frame as pandas writes it, the cells of columns that hold words marked `words`, their headings included."""
+    body = re.findall(r"<tr[ >].*?</tr>", frame[0].partition("<tbody>")[2], re.S)
+    columns = zip(*(re.findall(r"<td>(.*?)</td>", row, re.S) for row in body), strict=False)
+    words = [not all(NUMBER.fullmatch(value) for value in column) for column in columns]
+
+    def marked(row: re.Match[str]) -> str:
+        start, *cells = re.split(r"(?=<t[dh][ >])", row[0])
+        first = len(cells) - len(words)  # before it stand the names of the row
+        return start + "".join(
+            re.sub("^<t[dh]", r'\g<0> class="words"', cell) if number >= first >= 0 and words[number - first] else cell
+            for number, cell in enumerate(cells)
+        )
+
+    return re.sub(r"<tr[ >].*?</tr>", marked, frame[0], flags=re.S)

@@ -15,6 +15,7 @@ TAG = re.compile(r"\\tag\{(.*?)\}")
 UNKNOWN = {r"\\arg(?![a-zA-Z])": r"\\operatorname{arg}"}  # commands that the converter does not know
 UPRIGHT = re.compile(r"\{\\rm\s+([A-Za-z]+)\}")
 LETTER = re.compile(r'<m([in]) mathvariant="(script|double-struck|bold)">(&#x[0-9A-F]+;|.)</m\1>')
+STAR = "<mo>&#x0002A;</mo>", '<mo lspace="0" rspace="0">&#x2217;</mo>'  # a star is no product
 BELOW = re.compile(r"<msub>(<mo>(?:max|min|sup|inf)</mo>)(<mi>[^<]*</mi>|<mrow>(?:(?!</?mrow>).)*</mrow>)</msub>")
 FIRST = {
     "script": (0x1D49C, 0x1D4B6, None),
@@ -56,7 +57,7 @@ def mathml(latex: str, *, display: bool = False) -> str:
         raise ValueError(
             f"a formula must be LaTeX that can be drawn as MathML; {latex!r} has {unknown}. Say it otherwise."
         )
-    drawn = LETTER.sub(_letter, drawn.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', ""))
+    drawn = LETTER.sub(_letter, drawn.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "").replace(*STAR))
     if not display:
         return drawn
     drawn = BELOW.sub(r"<munder>\1\2</munder>", drawn)

@@ -10,7 +10,9 @@ from pygments.formatters import HtmlFormatter
 
 SHEET = """
 :root { color-scheme: light dark; --ink: #1f2328; --ground: #ffffff; --soft: #59636e; --line: #d1d9e0; --box: #f6f8fa;
-  --link: #0550ae; --bad: #ffebe9; }
+  --link: #0550ae; --bad: #ffebe9;
+  /* what views of the book ask JupyterLab for */
+  --jp-content-font-color1: var(--ink); --jp-layout-color2: var(--box); --jp-border-color2: var(--line); }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --ground: #0d1117; --soft: #9aa4af; --line: #3d444d;
   --box: #161b22; --link: #79b8ff; --bad: #3c1618; } }
 * { box-sizing: border-box; }
@@ -39,13 +41,14 @@ table { border: 0; border-collapse: collapse; font-size: .84rem; line-height: 1.
 th, td { padding: .35rem .7rem; border: 0; border-bottom: 1px solid var(--line); text-align: right;
   vertical-align: top; }
 section.markdown :is(th, td), table.contents :is(th, td) { text-align: left; }
-.dataframe tbody th { text-align: left; font-weight: 600; }
+.dataframe :is(tbody th, thead th:first-child, .words) { text-align: left; }
+.dataframe tbody th { font-weight: 600; white-space: nowrap; }
 figure { margin: 1rem 0; overflow-x: auto; }
 figure img { display: block; max-width: 100%; height: auto; background: #fff; border-radius: 4px; }
 math { font-size: 1.08em; }
-.equation { display: flex; align-items: center; gap: 1rem; margin: 1.1rem 0; }
-.equation .formula { flex: 1; overflow-x: auto; overflow-y: hidden; padding: .3rem 0; }
-.tag { color: var(--soft); font-size: .88em; white-space: nowrap; }
+.equation { display: flex; flex-wrap: wrap; align-items: center; gap: 0 1rem; margin: 1.1rem 0; }
+.equation .formula { flex: 1 1 auto; max-width: 100%; overflow-x: auto; overflow-y: hidden; padding: .3rem 0; }
+.tag { margin-left: auto; color: var(--soft); font-size: .88em; white-space: nowrap; }
 details.solution { border-left: 3px solid var(--line); padding: .1rem 0 .1rem 1rem; margin: .8rem 0; }
 summary { cursor: pointer; color: var(--soft); }
 nav:empty { display: none; }

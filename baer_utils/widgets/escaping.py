@@ -17,11 +17,15 @@ HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, format (bidi marks among the
 JOINERS = "\u200c\u200d"  # scripts and emoji are spelled with them
 PLAIN = "mathjax_ignore tex2jax_ignore"  # a dollar is a dollar
 BOX = (
-    "white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate;max-height:18em;overflow:auto;margin:.3em 0;"
-    "padding:.5em .7em;font-size:13px;line-height:1.4;border-radius:4px;color:var(--jp-content-font-color1,#222);"
+    "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;unicode-bidi:isolate;max-height:18em;overflow:auto;"
+    "margin:.3em 0;padding:.5em .7em;font-size:13px;line-height:1.4;border-radius:4px;"
+    "color:var(--jp-content-font-color1,#222);"
     "background:var(--jp-layout-color2,#f3f3f3);border:1px solid var(--jp-border-color2,#ddd)"
 )
-CELL = "padding:.2em .7em;text-align:left;vertical-align:top;border-bottom:1px solid var(--jp-border-color2,#ddd)"
+CELL = (
+    "padding:.2em .7em;line-height:1.4;text-align:left;vertical-align:top;"
+    "border-bottom:1px solid var(--jp-border-color2,#ddd)"
+)
 
 
 def escaped(text: str) -> str:
@@ -61,12 +65,12 @@ def beside(left: str, right: str) -> str:
 
 def heading(text: str) -> str:
     """A small heading."""
-    return f'<div class="{PLAIN}" style="font-weight:600;margin:.6em 0 .1em">{escaped(text)}</div>'
+    return f'<div class="{PLAIN}" style="font-weight:600;line-height:1.4;margin:.6em 0 .1em">{escaped(text)}</div>'
 
 
 def sentence(text: str) -> str:
     """A line of prose."""
-    return f'<div class="{PLAIN}" style="margin:.4em 0">{escaped(text)}</div>'
+    return f'<div class="{PLAIN}" style="margin:.4em 0;line-height:1.4">{escaped(text)}</div>'
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
