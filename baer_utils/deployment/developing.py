@@ -91,19 +91,17 @@ def develop(
     rows = development_rows(table, seed=seed)
 
     extras = extra_candidates(table, runs, experts) if "route" in heads else ()
-    evaluated: dict[str, Evaluated | None] = {"stack": evaluate_stack(phi, rows)}
-    if "route" in heads and len(experts) + len(extras) > 1:
-        candidates = candidate_evidence(evidence, table, runs, extras, clip=clip)
-        evaluated["route"] = evaluate_route(candidates, rows, benchmark, categories, seed=seed)
-    if "reference" in heads:
-        evaluated["reference"] = evaluate_reference(runs, rows, clip=clip)
-    found = {head: evaluated[head] for head in HEADS if evaluated.get(head)}
+    candidates = candidate_evidence(evidence, table, runs, extras, clip=clip)
+    found = {"stack": evaluate_stack(phi, rows)}
+    if "route" in heads and len(candidates.experts) > 1:
+        found["route"] = evaluate_route(candidates, rows, benchmark, categories, seed=seed)
+    reference = evaluate_reference(runs, rows, clip=clip) if "reference" in heads else None
+    found |= {"reference": reference} if reference else {}
 
     native = native_decisions(runs, table, baselines_of(experts), debias=debias)
     rivals, baselines, accuracy = _rivals(native, rows)
     best = metrics.best_single(evidence.z, rows.y, experts)
     rules = metrics.simple_rules(np.where(evidence.available, evidence.z, np.nan), experts, table, best)
-    columns = {name: values for head, each in found.items() for name, values in ({head: each.s} | each.columns).items()}
     return Development(
         heads={head: _figures(found[head], rows, rivals) if head in found else None for head in HEADS},
         pairs={name: int(mask.sum()) for name, mask in rows.masks.items()},
@@ -115,9 +113,7 @@ def develop(
         unlabelled=unlabelled,
         not_evaluated=_reasons(heads, found),
         extra_candidates=extras,
-        out_of_fold=table[["pair_id", "group_id", "split", "label"]]
-        .assign(fold=rows.fold, **columns)
-        .join(native.reset_index(drop=True)),
+        out_of_fold=_out_of_fold(rows, found, native),
     )
 
 
@@ -128,6 +124,13 @@ def development_rows(table: pd.DataFrame, *, seed: int) -> Rows:
     few = table.loc[masks["selection"], "group_id"].nunique() < MIN_QUESTIONS
     fold = question_folds(table["group_id"], seed=seed)
     return Rows(table, table["label"].to_numpy(float), split, fold, masks, few)
+
+
+def _out_of_fold(rows: Rows, found: dict[str, Evaluated], native: pd.DataFrame) -> pd.DataFrame:
+    """One row per pair: its fold, what every evaluated head says of it, and every baseline's native decision."""
+    columns = {name: values for head, each in found.items() for name, values in ({head: each.s} | each.columns).items()}
+    table = rows.pairs[["pair_id", "group_id", "split", "label"]].assign(fold=rows.fold, **columns)
+    return table.join(native.reset_index(drop=True))
 
 
 def _reasons(heads: Sequence[str], found: dict[str, Evaluated]) -> dict[str, str]:
