@@ -28,6 +28,7 @@ from baer_utils.widgets.browser import EVERY, ORDERS, OUTVOTED, DisagreementBrow
 from baer_utils.widgets.dial import Settings, TauDial
 from baer_utils.widgets.playground import SwapPlayground
 from tests.conftest import make_pairs
+from tests.test_deployment import HashJudge
 from tests.test_panels import independent_judges
 
 HOSTILE = [
@@ -239,19 +240,10 @@ def test_nothing_to_browse_is_refused(pairs, runs):
 # ---------------------------------------------------------------- swap playground
 
 
-class Reader:
+class Reader(HashJudge):
     """A judge whose answer depends on the words of the prompt, on nothing else, and on the first place most of all."""
 
-    name, context = "made", 100_000
-
-    def render(self, prompt):
-        return list(prompt.sha.encode())
-
-    def count(self, text):
-        return len(text)
-
-    def share(self, prompts):
-        pass
+    name = "made"
 
     def read(self, prompts, labels=("A", "B")):
         return [Read(2 + unit_hash(prompt.sha), 0.9, 10) for prompt in prompts]
