@@ -119,6 +119,7 @@ def tied(n: int = 300) -> Bank:
 
 
 BANKS: dict[str, Callable[[], Bank]] = {"starter_correctness": starter, "llmbar_ChatGPT": llmbar, "order_ties": tied}
+REAL_BANKS = ("starter_correctness", "llmbar_ChatGPT")  # the others are made
 
 
 # ---------------------------------------------------------------- one labelling
@@ -249,15 +250,14 @@ def null_stack(once: bool = False) -> dict:
 
 
 def null_route(once: bool = False) -> dict:
-    """The same with all heads a bank has, 100 labellings, each through the whole pipeline and its disk."""
-    return _nulls(
-        "route", lambda bank: lambda _, labels: through_disk(bank, labels), 1 if once else LABELLINGS["route"]
-    )
+    """The same with all heads of the two real banks, 100 labellings, each through the whole pipeline and its disk."""
+    wanted = 1 if once else LABELLINGS["route"]
+    return _nulls("route", lambda bank: lambda _, labels: through_disk(bank, labels), wanted, REAL_BANKS)
 
 
-def _nulls(head: str, prepare: Callable[[Bank], Labelling], wanted: int) -> dict:
+def _nulls(head: str, prepare: Callable[[Bank], Labelling], wanted: int, banks: Sequence[str] = tuple(BANKS)) -> dict:
     measured = {}
-    for name in BANKS:
+    for name in banks:
         if name.startswith("llmbar") and not LLMBAR.exists():
             print(f"{name}: not measured, {LLMBAR} is absent")
             continue
