@@ -340,6 +340,8 @@ def test_deployment_json_holds_every_number_that_the_choice_between_heads_used(r
     assert content["route"]["settings"]["seed"] == 0 and "confidence" in content["route"]["features"]
     assert len(content["route"]["features"]) == routed.frozen.router.reliability.fitted.n_features_in_
     assert content["verdicts"]["route"]["advances"] is True
+    assert content["verdicts"] == {head: dataclasses.asdict(routed.decision.verdicts[head]) for head in HEADS}
+    assert not all(verdict["advances"] for verdict in content["verdicts"].values())  # one that failed stands there, too
 
 
 # ---------------------------------------------------------------- the report

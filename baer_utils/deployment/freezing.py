@@ -19,7 +19,7 @@ from baer_utils.deployment.files import plain_values, write_frozen
 from baer_utils.deployment.fitting import Heads
 from baer_utils.deployment.frozen import Frozen
 from baer_utils.features import reliability_names
-from baer_utils.gates import Decision, Development
+from baer_utils.gates import Decision, Development, Verdict
 from baer_utils.routing import pack_model
 from baer_utils.routing.models import DEPTH, LEAF, TREES
 from baer_utils.stacking import Stack
@@ -64,7 +64,7 @@ def _content(decision: Decision, heads: Heads) -> dict:
         "head": decision.head,
         "selected": decision.selected,
         "reasons": list(decision.reasons),
-        "verdicts": {name: asdict(verdict) if verdict else None for name, verdict in decision.verdicts.items()},
+        "verdicts": {name: _verdict(decision.verdicts[name]) for name in decision.verdicts},
         "development": development_figures(decision.development),
         "condition": condition,
         "baselines": list(baselines_of(heads.condition.experts)),
@@ -75,6 +75,11 @@ def _content(decision: Decision, heads: Heads) -> dict:
         "route": _router(heads),
         "reference": {"protocol": "reference"} if heads.reference else None,
     } | ({} if debias is None else {"debias": debias_figures(debias)})
+
+
+def _verdict(verdict: Verdict | None) -> dict | None:
+    """Margins and thresholds of a head that passed the gates or did not; None for one that was not evaluated."""
+    return None if verdict is None else asdict(verdict)  # a failed verdict is False, and not None
 
 
 def _readable(stack: Stack, heads: Heads) -> dict:
