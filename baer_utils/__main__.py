@@ -162,7 +162,7 @@ def planned(pairs, backbone, experts: tuple[str, ...]) -> str:
 
 def run_grid(args: argparse.Namespace) -> None:
     """`grid banks`: every condition of imported judges under every seed, then Table 1."""
-    from baer_utils.deployment import banks, tables
+    from baer_utils.deployment import banks, printing
     from baer_utils.gates import HEADS
     from baer_utils.reports import repository_path
 
@@ -179,7 +179,7 @@ def run_grid(args: argparse.Namespace) -> None:
         figures.append(one)
         deployed, best = one["accuracy"]["deployed"], one["accuracy"][f"best single ({one['best_single']})"]
         print(f"{one['bank']}, seed {one['seed']}: {one['head']} {deployed:.1%}, best single {best:.1%}", flush=True)
-    text = tables.rendered(figures)
+    text = printing.rendered(figures)
     (folder / "table.txt").write_text(text + "\n", encoding="utf-8")
     print(f"\n{text}")
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from baer_utils.deployment import tables
+from baer_utils.deployment import printing, tables
 from baer_utils.deployment.banks import judgebench_bank, llmbar_banks, run_banks
+from baer_utils.deployment.choice import choice_sentences, choice_table
 from baer_utils.deployment.files import plain_values
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED = REPOSITORY.parent / "shared" / "data"
 SEEDS = range(10)
 FAR_AHEAD = ("llmbar / ChatGPT", "llmbar / ChatGPT-0301", "llmbar / LLaMA2")  # banks whose weak judges err together
-AT_MOST_BELOW, AT_LEAST_ABOVE, NEAR_BEST_HEAD = 0.02, 0.15, 0.005
+AT_MOST_BELOW, AT_LEAST_ABOVE = 0.02, 0.15
 
 
 def banks(once: bool = False) -> dict:
     """Matched rule, mean over seeds: the deployed head against the best single expert; nothing survives a swap.
 
-    How far it stays behind the better of the condition's heads is reported where it is more than half a point: the
-    gates keep the stack unless the router also beats the strongest baseline on both development splits.
+    Where it is more than half a point behind the better of the condition's heads, what the gates saw and refused is
+    recorded beside it, with an interval and in words made of these numbers.
     What is computed for one condition and seed is kept under outputs/, by the state of the module, and not done again.
     """
     conditions = llmbar_banks(SHARED / "llmbar" / "Dataset-LLMBar.tar.xz")
@@ -29,7 +30,7 @@ def banks(once: bool = False) -> dict:
     state = ["git", "rev-parse", "--short", "HEAD:baer_utils"]
     name = subprocess.run(state, cwd=REPOSITORY, capture_output=True, text=True).stdout.strip()
     figures = list(run_banks(conditions, SEEDS[:1] if once else SEEDS, REPOSITORY / "outputs" / f"banks-{name}"))
-    print(tables.rendered(figures))
+    print(printing.rendered(figures))
     summary = tables.summary_table(figures)
     gain = summary["deployed"] - summary["best_single"]
     assert (summary["swap_violations"] == 0).all(), summary["swap_violations"].to_dict()
@@ -42,13 +43,15 @@ def banks(once: bool = False) -> dict:
     shown = summary[columns].round(4).assign(heads=summary["heads"])
     shown = shown.join(margins[["matched", "paper"]].round(2)).join(margins["star"])
     shown = shown.join(margins[["p", "holm"]].map(lambda p: float(f"{p:.3g}")))
-    behind = summary["best_head"] - summary["deployed"]
+    choices, leads = choice_table(figures), tables.leads_table(figures)
     zero = {name: {} for name in summary.index}
     for one in figures:
         zero[one["bank"]] |= {f"seed {one['seed']}": one["zero_scores"]} if one["zero_scores"] else {}
     measured = {
         "conditions": shown.to_dict("index"),
-        "behind_the_better_head": behind[behind > NEAR_BEST_HEAD].round(4).to_dict(),
+        "against_the_better_head": choices.round(2).to_dict("index"),
+        "behind_the_better_head": choice_sentences(choices),
+        "column_leads": {rule: leads.loc[rule].round(2).to_dict("index") for rule in ("matched", "paper")},
         "pairs_with_s_0": {name: lists for name, lists in zero.items() if lists},
         "swapped_pairs": sum(one["swap"]["pairs"] for one in figures),
         "unseen_regret": tables.unseen_table(figures).round(2).to_dict("index"),

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 
 from baer_utils.deployment import banks as conditions
-from baer_utils.deployment import tables
-from baer_utils.deployment.banks import BOUNDED, Bank, judgebench_bank, kept_or_run, llmbar_banks
+from baer_utils.deployment.banks import Bank, judgebench_bank, kept_or_run, llmbar_banks
+from baer_utils.deployment.figures import BOUNDED
+from baer_utils.deployment.printing import rendered
 from baer_utils.deployment.unseen import descriptors, leave_one_condition_out
 from baer_utils.evidence import native_decisions
-from baer_utils.metrics import holm
 from baer_utils.records import split_of, swap_runs
 from tests.conftest import SHARED
 from tests.strategies import banks, make_pairs, make_runs, run_rows, same
@@ -80,7 +80,7 @@ def test_a_condition_goes_from_runs_to_an_opened_test_and_its_swap_negates_every
     assert (
         accuracy["deployed"] > max(accuracy[name] for name in ("fair", "other", "pool", "majority")) > accuracy["wrong"]
     )
-    assert accuracy["deployed"] > accuracy[BOUNDED] and "z wrong" in figures["below_zero"]  # it inverts the wrong one
+    assert accuracy["deployed"] > accuracy[BOUNDED] and "wrong" in figures["inverted"]["experts"]
     assert accuracy[figures["head"]] == accuracy["deployed"]
     assert figures["oracle"] < accuracy["deployed"]  # where all are wrong together, only an inverted judge is right
     assert set(bank.experts) < set(accuracy) and all(accuracy[name] >= figures["paper"][name] for name in bank.experts)
@@ -128,55 +128,9 @@ def test_on_llama2_the_deployed_head_leads_the_best_single_protocol_by_far_and_n
     best = figures["accuracy"][f"best single ({figures['best_single']})"]
     assert figures["accuracy"]["deployed"] >= best + 0.15
     assert sum(count for name, count in figures["swap"].items() if name != "pairs") == 0
-    text = tables.rendered([figures])
+    text = rendered([figures])
     assert "llmbar, matched rule" in text and "not evaluated" in text and "Vanilla_2shot" in text
-
-
-# ---------------------------------------------------------------- tables
-
-
-def figures_of(condition: str, seed: int, p: float, deployed: float, head: str = "stack") -> dict:
-    shares = {"deployed": deployed, "judge": 0.6, "best single (judge)": 0.6, "majority": 0.5, "stack": deployed}
-    shares |= {"route": None, "reference": None, BOUNDED: 0.6}
-    row = {"baseline": "judge", "margin": 100 * (deployed - 0.6), "low": 0.0, "high": 9.0, "head_only": 3}
-    row |= {"baseline_only": 1, "p": p, "mid_p": p / 2, "detectable": 4.0, "star": False}
-    rows = [
-        row | {"named_on": where, "rule": rule} for where in ("development", "test") for rule in ("matched", "paper")
-    ]
-    return {
-        "bank": condition, "seed": seed, "head": head, "accuracy": shares, "paper": shares, "comparisons": rows,
-        "oracle": 0.9, "oracle_coin_flippers": 0.9, "pairs": 10, "zero_scores": ["p1"], "best_single": "judge",
-        "swap": {"pairs": 10, "not_negated": 0}, "without": {"deployed": 0.6, "best_single": 0.6},
-        "descriptors": {"flip_rate_mean": deployed},
-    }  # fmt: skip
-
-
-def test_only_the_declared_split_enters_holm_and_only_the_development_row_earns_a_star():
-    p = {"x / 1": 0.01, "x / 2": 0.03, "x / 3": 0.2}
-    figures = [figures_of(name, 0, value, 0.7) for name, value in p.items()]
-    figures += [figures_of(name, 1, 1e-9, 0.9) for name in p]
-    table = tables.margin_table(figures)
-    assert np.allclose(table.xs("development", level="named_on")["holm"], holm(list(p.values())))
-    assert table["star"].tolist() == [True, False, False, False, False, False]
-    assert (
-        np.allclose(table["matched"], 10) and np.allclose(table["mean"], 20) and np.allclose(table["sd"], 20 / 2**0.5)
-    )
-
-
-def test_a_lead_that_every_subset_explains_leaves_nothing_to_average_over():
-    nothing = figures_of("x / 1", 1, 1, 0.8) | {"without": {"deployed": None, "best_single": None}}
-    summary = tables.summary_table([figures_of("x / 1", 0, 1, 0.7), nothing]).loc["x / 1"]
-    assert (summary["seeds_without"], summary["deployed_without"], summary["best_single_without"]) == (1, 0.6, 0.6)
-
-
-def test_cells_show_mean_spread_and_the_declared_split_and_a_head_without_runs_says_so():
-    table = tables.accuracy_table([figures_of("x / 1", 0, 1, 0.7), figures_of("x / 1", 1, 1, 0.8)])
-    assert table.loc["deployed", "x / 1"] == "75.0 ±7.1 [70.0]" and table.loc["route", "x / 1"] == "not evaluated"
-    assert list(table.index)[:2] == ["judge", tables.BEST]
-    summary = tables.summary_table([figures_of("x / 1", 0, 1, 0.7), figures_of("x / 1", 1, 1, 0.8, "route")])
-    assert summary.loc["x / 1", "heads"] == "stack 1, route 1" and summary.loc["x / 1", "zero_scores"] == 2
-    assert summary.loc["x / 1", "seeds_without"] == 2 and summary.loc["x / 1", "deployed_without"] == 0.6
-    assert summary.loc["x / 1", "swap_violations"] == 0 and np.isclose(summary.loc["x / 1", "best_single"], 0.6)
+    assert "Column leads" in text and "ahead of every expert" in text
 
 
 # ---------------------------------------------------------------- unseen conditions

@@ -21,12 +21,12 @@ import pandas as pd
 from baer_utils.benchmarks import load_pairs
 from baer_utils.deployment.conditions import describe_condition
 from baer_utils.deployment.developing import develop
+from baer_utils.deployment.figures import condition_figures
 from baer_utils.deployment.files import plain_values, write_whole
 from baer_utils.deployment.fitting import fit_heads
 from baer_utils.deployment.freezing import freeze
 from baer_utils.deployment.frozen import Frozen
 from baer_utils.deployment.opening import open_test
-from baer_utils.deployment.report import TestReport
 from baer_utils.deployment.unseen import descriptors
 from baer_utils.gates import HEADS, select_head
 from baer_utils.importers import import_runs
@@ -34,8 +34,6 @@ from baer_utils.protocols import Settings
 from baer_utils.records import split_of, swap_pairs, swap_runs
 from baer_utils.scores import decision as decide
 from baer_utils.store import open_store, seal
-
-BOUNDED = "stack, no weight below 0"  # the row of the sign-constrained stack in a test report
 
 
 @dataclass(frozen=True)
@@ -118,38 +116,17 @@ def run_bank(bank: Bank, seed: int, folder: Path, heads: Sequence[str] = HEADS) 
 
     Returns
     -------
-    dict: bank, seed, deployed head, its verdict in words (`reasons`), `best_single` and the `baseline` named on
-    development data; `accuracy` and `paper` (matched and paper rule): method -> share, with the experts natively, the
-    simple rules, `HEADS`, `BOUNDED` and "deployed"; None for a head that was not evaluated. `oracle` and
-    `oracle_coin_flippers`; `comparisons`, the report's rows; `zero_scores`, ids of the test pairs with s = 0; `swap`
-    (`swap_check`); `explained_by`, the subsets on which the head's lead rests, and `without`, the deployed head and the
-    best single expert without them; `descriptors` (`unseen.descriptors`) of the whole condition, without any label.
+    dict: `bank`, `seed`, `experts`; what `figures.condition_figures` keeps of the opened test; `swap` (`swap_check`);
+    `descriptors` (`unseen.descriptors`) of the whole condition, without any label.
     """
     frozen, store = deploy_bank(bank, seed, folder, heads)
     report = open_test(frozen, store)
     test = store.pairs[store.pairs["split"] == "test"].reset_index(drop=True)
-    methods = report.methods.rename(index={f"BAER ({frozen.head})": "deployed"})
-    figures = {rule: _accuracies(methods[f"{rule}_rule"], frozen.head) for rule in ("matched", "paper")}
-    development = frozen.content["development"]
     return {
         "bank": bank.name,
         "seed": seed,
-        "head": frozen.head,
-        "sha256": frozen.sha256,
-        "reasons": frozen.content["reasons"],
         "experts": list(bank.experts),
-        "best_single": development["best_single"],
-        "baseline": development["baselines"]["pooled"],
-        "below_zero": frozen.content["stack"]["weights_below_zero"],
-        "accuracy": figures["matched"],
-        "paper": figures["paper"],
-        "comparisons": report.comparisons.to_dict("records"),
-        "oracle": report.summary["oracle"],
-        "oracle_coin_flippers": report.summary["oracle_coin_flippers"],
-        "pairs": report.summary["pairs"],
-        "explained_by": report.summary["explained_by"],
-        "without": _without(report),
-        "zero_scores": sorted(report.pairs.index[report.pairs["s"] == 0]),
+        **condition_figures(frozen, report),
         "swap": swap_check(frozen, test, bank.runs),
         "descriptors": descriptors(bank.runs, bank.experts, bank.pairs["pair_id"]),
     }
@@ -187,24 +164,6 @@ def swap_check(frozen: Frozen, pairs: pd.DataFrame, runs: pd.DataFrame) -> dict[
         "choice_changed": int((turned[spoken] != told[spoken]).any(axis=1).sum()),
         "native_not_negated": int((~alike).sum()),
     }
-
-
-def _accuracies(shares: pd.Series, deployed: str) -> dict[str, float | None]:
-    """Share by method; a head without a row of its own is the deployed one, or was not evaluated."""
-    heads = {head: shares.get(head, shares["deployed"] if head == deployed else None) for head in HEADS}
-    return shares.to_dict() | heads
-
-
-def _without(report: TestReport) -> dict[str, float | None]:
-    """Matched accuracy of the deployed head and the best single expert without the subsets that explain its lead.
-
-    Where nothing explains a lead these are the figures of all pairs; where every subset does, None: no pair is left.
-    """
-    if report.summary["explained_by"] and report.without is None:
-        return {"deployed": None, "best_single": None}
-    shares = (report.without or report).methods["matched_rule"]
-    best = next(name for name in shares.index if name.startswith("best single ("))
-    return {"deployed": shares[f"BAER ({report.head})"], "best_single": shares[best]}
 
 
 def _inputs(bank: Bank, seed: int, heads: Sequence[str]) -> str:

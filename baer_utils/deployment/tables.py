@@ -1,4 +1,4 @@
-"""Table 1 over several conditions and split seeds: accuracies, margins, what luck would give.
+"""Table 1 over several conditions and split seeds: accuracies, who leads which column, margins, what luck would give.
 
 Seed 0 is the declared split: its p-values are corrected over conditions and may earn a star; the other seeds give mean
 and spread. It lays out figures that `banks.run_bank` made and computes nothing on pairs.
@@ -11,15 +11,17 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from baer_utils.deployment.banks import BOUNDED
+from baer_utils.deployment.figures import BOUNDED
 from baer_utils.deployment.unseen import leave_one_condition_out
 from baer_utils.gates import ALPHA, HEADS
-from baer_utils.metrics import holm
+from baer_utils.metrics import column_leads, holm
 
 DECLARED = 0  # the split seed whose p-values count
 BEST = "best single expert"
 NOT_EVALUATED = "not evaluated"
-SHOWN_LAST = (BEST, "majority", "longer response", *HEADS, BOUNDED, "deployed", "oracle", "oracle_coin_flippers")
+SYSTEMS = (BEST, "majority", "longer response", *HEADS, BOUNDED, "deployed")  # what is no external baseline
+ORACLES = ("oracle", "oracle_coin_flippers")
+AHEAD = f"ahead of every expert [seed {DECLARED}]"
 
 
 def long_table(figures: Iterable[dict]) -> pd.DataFrame:
@@ -49,7 +51,8 @@ def accuracy_table(figures: Sequence[dict], rule: str = "matched") -> pd.DataFra
     """Methods x conditions in words: mean over the seeds ± their standard deviation, the declared split in brackets.
 
     Experts come first, in alphabetical order, then simple rules, heads and the oracle. Percent; empty where a condition
-    does not have the method, "not evaluated" for a head without runs.
+    does not have the method, "not evaluated" for a head without runs. The last row names the heads that lead the column
+    on the declared split: strictly above every expert (`leads_table`).
     """
     shares = long_table(figures)
     cells = {}
@@ -58,10 +61,50 @@ def accuracy_table(figures: Sequence[dict], rule: str = "matched") -> pd.DataFra
         cells[method, condition] = _spread(rows[rule]) + (f" [{100 * declared.iloc[0]:.1f}]" if len(declared) else "")
         if rows[rule].isna().all():
             cells[method, condition] = NOT_EVALUATED
+    for one in figures:
+        if one["seed"] == DECLARED:
+            margins = _margins(one, rule)
+            cells[AHEAD, one["bank"]] = ", ".join(head for head in HEADS if margins[head] > 0) or "none"
     table = pd.Series(cells).unstack(fill_value="")
-    experts = sorted(set(table.index) - set(SHOWN_LAST))
+    last = [name for name in (*SYSTEMS, *ORACLES, AHEAD) if name in table.index]
     columns = list(dict.fromkeys(shares["condition"]))
-    return table.loc[[*experts, *(name for name in SHOWN_LAST if name in table.index)], columns]
+    return table.loc[[*sorted(set(table.index) - set(last)), *last], columns]
+
+
+def leads_table(figures: Sequence[dict]) -> pd.DataFrame:
+    """How many columns each system leads, and its mean margin over conditions (`metrics.column_leads`).
+
+    The baselines of a column are its experts, each as its own native judge; the strongest is named on the test itself,
+    as in the paper's Table 1, and separately under each rule.
+
+    Returns
+    -------
+    frame indexed by (rule, system), systems in the order of `SYSTEMS`. On the declared split: `leads`, `conditions`,
+    and `mean_margin`, `least_margin` and `largest_margin` in points. Over all seeds, each counted by itself: means of
+    `leads` (`leads_mean`) and of `mean_margin` (`margin_mean`), and the latter's standard deviation `margin_sd`.
+    """
+    seeds, tables = sorted({one["seed"] for one in figures}), {}
+    for rule in ("matched", "paper"):
+        of_seed = {seed: _leads([one for one in figures if one["seed"] == seed], rule) for seed in seeds}
+        over = pd.concat(of_seed).groupby(level=1, sort=False)
+        table = of_seed[DECLARED].join(over["leads"].mean().rename("leads_mean"))
+        table["margin_mean"], table["margin_sd"] = over["mean_margin"].mean(), over["mean_margin"].std()
+        tables[rule] = table
+    return pd.concat(tables, names=["rule", "system"])
+
+
+def _leads(figures: Sequence[dict], rule: str) -> pd.DataFrame:
+    """`column_leads` of one seed. Conditions have different experts: of each only the strongest counts."""
+    table = pd.DataFrame([_margins(one, rule) | {"strongest": 0.0} for one in figures]) / 100
+    return column_leads(table, ["strongest"]).dropna(subset="mean_margin")
+
+
+def _margins(one: dict, rule: str) -> dict[str, float]:
+    """Points by which each system is above the strongest expert of one condition and seed; NaN if not evaluated."""
+    shares = _one_name(one["accuracy" if rule == "matched" else "paper"])
+    strongest = max(shares[name] for name in one["experts"])
+    values = {name: np.nan if shares[name] is None else shares[name] for name in SYSTEMS}
+    return {name: 100 * (share - strongest) for name, share in values.items()}
 
 
 def margin_table(figures: Sequence[dict]) -> pd.DataFrame:
@@ -103,7 +146,7 @@ def summary_table(figures: Sequence[dict]) -> pd.DataFrame:
     `best_head`, the highest mean among `HEADS` that were evaluated under every seed; `spread`, the standard deviation
     of the deployed head; `heads`, how often each was deployed; `zero_scores` and `swap_violations`, numbers over all
     seeds; `deployed_without` and `best_single_without`, where each seed leaves out the subsets on which the lead rests,
-    over the `seeds_without` seeds in which any pair is left.
+    over the `seeds_without` seeds in which any pair is left (NaN where there is none).
     """
     shares = long_table(figures).set_index(["condition", "method", "seed"])["matched"].sort_index()
     mean, rows = shares.groupby(level=[0, 1]).mean(), {}
@@ -112,19 +155,25 @@ def summary_table(figures: Sequence[dict]) -> pd.DataFrame:
         heads = pd.Series([one["head"] for one in mine]).value_counts()
         rows[condition] = {"pairs": np.mean([one["pairs"] for one in mine]), "best_single": mean[condition, BEST]}
         rows[condition] |= {name: mean[condition, name] for name in ("deployed", "majority", "oracle", "stack")}
-        evaluated = [shares[condition, head] for head in HEADS]
-        rows[condition]["best_head"] = max(of.mean() for of in evaluated if of.notna().all())
+        rows[condition]["best_head"] = mean[condition, best_head(mine)]
         rows[condition] |= {
             "spread": shares[condition, "deployed"].std(),
             "heads": ", ".join(f"{head} {count}" for head, count in heads.items()),
             "zero_scores": sum(len(one["zero_scores"]) for one in mine),
             "swap_violations": sum(count for one in mine for name, count in one["swap"].items() if name != "pairs"),
         }
-        without = pd.DataFrame([one["without"] for one in mine], dtype=float)
-        rows[condition] |= without.add_suffix("_without").mean().to_dict() | {
-            "seeds_without": int(without.notna().all(axis=1).sum())
-        }
+        rest = [_one_name(one["without"]["accuracy"]) for one in mine if one["without"]]
+        for name, method in (("deployed", "deployed"), ("best_single", BEST)):
+            rows[condition][f"{name}_without"] = np.mean([shares[method] for shares in rest]) if rest else np.nan
+        rows[condition]["seeds_without"] = len(rest)
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("condition")
+
+
+def best_head(figures: Sequence[dict]) -> str:
+    """Of the heads evaluated under every seed of a condition, the one with the highest mean accuracy on test; the first
+    of equal ones."""
+    shares = {head: [one["accuracy"][head] for one in figures] for head in HEADS}
+    return max((head for head in HEADS if None not in shares[head]), key=lambda head: np.mean(shares[head]))
 
 
 def unseen_table(figures: Sequence[dict], *, extra: Sequence[str] = ()) -> pd.DataFrame:
@@ -135,28 +184,6 @@ def unseen_table(figures: Sequence[dict], *, extra: Sequence[str] = ()) -> pd.Da
         [{name: one["accuracy"][name] for name in (*HEADS, *extra)} for one in figures], index=names
     )
     return leave_one_condition_out(features, accuracy.astype(float), [one["head"] for one in figures])
-
-
-def rendered(figures: Sequence[dict]) -> str:
-    """All tables as one text."""
-    seeds = len({one["seed"] for one in figures})
-    sections: list[tuple[str, pd.DataFrame]] = []
-    for benchmark in dict.fromkeys(one["bank"].partition(" / ")[0] for one in figures):
-        mine = [one for one in figures if one["bank"].startswith(f"{benchmark} / ")]
-        for rule in ("matched", "paper"):
-            title = (
-                f"{benchmark}, {rule} rule: accuracy on test (%), mean ± sd over {seeds} split seeds [seed {DECLARED}]"
-            )
-            sections.append((title, accuracy_table(mine, rule)))
-    title = f"Deployed head against the strongest baseline, points: seed {DECLARED}; mean and sd over {seeds} seeds"
-    sections.append((f"{title}. Star: Holm over the conditions below {ALPHA}", margin_table(figures)))
-    sections.append(("Summary, means over seeds, matched rule", summary_table(figures)))
-    if len({one["bank"] for one in figures}) > 2:
-        title = "Unseen condition: regret (points) of what label-free descriptors of it pick among"
-        sections.append((f"{title} the heads", unseen_table(figures)))
-        extra = (BOUNDED, "majority")
-        sections.append((f"{title} the heads, {' and '.join(extra)}", unseen_table(figures, extra=extra)))
-    return "\n\n".join(f"{title}\n{frame.to_string(float_format='{:.3f}'.format)}" for title, frame in sections)
 
 
 def _spread(shares: pd.Series) -> str:
