@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -17,7 +15,7 @@ from baer_utils.metrics import holm
 RULES = ("best single (judge)", "majority", "longer response")
 
 
-def development_of(stack: float, route: float | None, margins: tuple[float, float] = (1.0, 1.0)) -> dict:
+def development_of(stack: float, route: float | None, margins: tuple[float | None, ...] = (1.0, 1.0)) -> dict:
     """Out-of-fold figures: pooled accuracies of both heads, and the router's margins on selection and calibration."""
     of_route = {"accuracy": {"pooled": route}, "margin": dict(zip(("selection", "calibration"), margins, strict=True))}
     of_route["notes"] = {"confidence_switching": {"pooled": 0.31}, "subset_lookup": {"pooled": 0.32}}
@@ -121,7 +119,7 @@ def split_of_two(seed: int, stack: list[int], route: list[int], development: dic
 def test_a_choice_is_told_by_what_the_gates_saw_refused_and_what_that_was_worth():
     splits = [
         split_of_two(0, [0, 0, 1, 1], [1, 1, 1, 1], development_of(0.5, 0.6, (-1.0, 2.0))),  # held back on selection
-        split_of_two(1, [0, 1, 1, 1], [1, 1, 1, 0], development_of(0.5, 0.7, (0.0, math.nan))),  # on both
+        split_of_two(1, [0, 1, 1, 1], [1, 1, 1, 0], development_of(0.5, 0.7, (0.0, None))),  # on both
         split_of_two(2, [1, 0, 1, 1, 1], [1, 1, 1, 1, 1], development_of(0.6, 0.6)),  # not ahead
         split_of_two(3, [0, 1], [1, 1], development_of(0.5, 0.8), "route"),  # deployed
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 
 from baer_utils.deployment import banks as conditions
+from baer_utils.deployment import open_test
 from baer_utils.deployment.banks import Bank, judgebench_bank, kept_or_run, llmbar_banks
-from baer_utils.deployment.figures import BOUNDED
+from baer_utils.deployment.figures import BOUNDED, condition_figures
 from baer_utils.deployment.printing import rendered
 from baer_utils.deployment.unseen import descriptors, leave_one_condition_out
 from baer_utils.evidence import native_decisions
@@ -85,6 +87,22 @@ def test_a_condition_goes_from_runs_to_an_opened_test_and_its_swap_negates_every
     assert figures["oracle"] < accuracy["deployed"]  # where all are wrong together, only an inverted judge is right
     assert set(bank.experts) < set(accuracy) and all(accuracy[name] >= figures["paper"][name] for name in bank.experts)
     assert accuracy["reference"] is None
+
+
+def test_what_is_kept_agrees_with_the_report_and_says_what_is_left_without_the_subsets_of_a_lead(made, tmp_path):
+    bank, _, figures = made
+    assert np.isclose(np.mean(figures["right"]["stack"]), figures["accuracy"]["stack"])
+    assert len(figures["right"]["question"]) == figures["pairs"] and set(figures["calibration"]) == {"stack"}
+    assert figures["development"]["heads"]["stack"]["accuracy"]["pooled"] > 0.5
+    frozen, store = conditions.deploy_bank(bank, 1, tmp_path, ("stack",))
+    report = open_test(frozen, store)
+    bare = {name: replace(report, summary=report.summary | {"explained_by": names}, without=None)
+            for name, names in (("no lead", []), ("everywhere", ["all of it"]))}  # fmt: skip
+    kept = {name: condition_figures(frozen, one) for name, one in bare.items()}
+    assert kept["no lead"]["without"]["accuracy"] == kept["no lead"]["accuracy"]
+    assert kept["everywhere"]["without"] is None
+    gap = report.summary["transfer_gap"]
+    assert kept["no lead"]["transfer_gap"][0] == gap and kept["no lead"]["inverted"]["experts"] == ["wrong"]
 
 
 def test_what_is_kept_is_not_computed_again_unless_the_data_changed(made, monkeypatch):

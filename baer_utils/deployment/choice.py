@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 
 from baer_utils.deployment.tables import best_head
-from baer_utils.gates import GATED, HEADS, POOLED, margin
+from baer_utils.gates import GATED, HEADS, MIN_CALIBRATION_MARGIN, MIN_SELECTION_MARGIN, POOLED, margin
 from baer_utils.metrics import paired_bootstrap
 
 NEAR = 0.5  # points; behind by more than this, a choice is explained
+LEAST = dict(zip(GATED, (MIN_SELECTION_MARGIN, MIN_CALIBRATION_MARGIN), strict=True))
 
 
 def choice_table(figures: Sequence[dict]) -> pd.DataFrame:
@@ -69,7 +70,7 @@ def _gates(mine: Sequence[dict], better: str) -> dict[str, float]:
         deployed, highest = one["head"], max(pooled, key=pooled.get)
         leads.append(100 * (pooled[better] - pooled[deployed]))
         ungated.append(_on_test(one, highest, deployed))
-        failed = {head: [part for part in GATED if not (heads[head]["margin"][part] or 0) > 0] for head in heads}
+        failed = {head: _failed(heads[head]["margin"]) for head in heads}
         if better == deployed:
             counts["deployed"] += 1
         elif not pooled[better] > pooled[deployed]:
@@ -83,6 +84,11 @@ def _gates(mine: Sequence[dict], better: str) -> dict[str, float]:
     means = {"lead": np.mean(leads), "held_back_worth": np.mean(worth) if worth else np.nan}
     questions = np.mean([one["development"]["questions"]["selection"] for one in mine])
     return counts | means | {"ungated": np.mean(ungated), "questions": questions}
+
+
+def _failed(margins: dict[str, float | None]) -> list[str]:
+    """The gates that a head did not clear; a split without pairs has no margin, and is not cleared."""
+    return [part for part, least in LEAST.items() if margins[part] is None or not margins[part] > least]
 
 
 def _on_test(one: dict, head: str, other: str) -> float:
@@ -101,7 +107,7 @@ def _sentence(condition: str, row) -> str:
     if row.held_back:
         text += (
             f" In {row.held_back} it was ahead and a gate held it back: its margin over the strongest expert of that "
-            f"split was not above zero on selection in {row.by_selection}, on calibration in {row.by_calibration} (one "
+            f"split did not pass on selection in {row.by_selection}, on calibration in {row.by_calibration} (one "
             f"of about {row.questions:.0f} selection questions is {100 / row.questions:.1f} points). The head deployed "
             f"in its place did not clear both gates in {row.nor_deployed} of them either: the stack needs none. On "
             f"those tests {row.better} would have been {row.held_back_worth:+.2f} points from it."
