@@ -22,6 +22,7 @@ from baer_utils.deployment import (
     explaining_subsets,
     fit_heads,
     freeze,
+    head_curves,
     inversions,
     open_test,
     question_folds,
@@ -376,6 +377,13 @@ def test_a_router_is_measured_for_calibration_by_the_reliability_of_the_expert_i
         assert row["brier"] == pytest.approx(brier_score_loss(right, said))
         told = pd.DataFrame({"right": right, "said": said}).groupby((said * 10).astype(int).clip(max=9))
         assert row["ece"] == pytest.approx(told.sum().eval("(right - said).abs()").sum() / spoke.sum())
+        curves = head_curves(table)
+        assert list(curves) == list(HEADS) and curves["route"]["pairs"].sum() == spoke.sum()
+        for head, curve in curves.items():
+            distance = np.average((curve["accuracy"] - curve["confidence"]).abs(), weights=curve["pairs"])
+            assert distance == pytest.approx(report.methods.loc["BAER (route)" if head == "route" else head, "ece"])
+            assert np.allclose(curve["high"] - curve["low"], 0.1 if head == "route" else 0.05)  # unfolded, or folded
+    assert "route" not in head_curves(less.pairs.assign(route=0.0))
 
 
 def test_the_report_says_on_which_subsets_a_lead_rests_and_repeats_itself_without_them(tmp_path):

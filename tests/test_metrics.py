@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import expit
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 from sklearn.metrics import brier_score_loss
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
@@ -226,8 +226,8 @@ def test_holm_refuses_what_is_no_p_value():
 def test_the_detectable_effect_solves_connors_sample_size_formula():
     for n, psi in ((246, 0.3), (136, 0.2), (25_599, 0.05)):
         effect = minimum_detectable_effect(n, psi)
-        needed = (1.959963985 * math.sqrt(psi) + 0.841621234 * math.sqrt(psi - effect**2)) ** 2 / effect**2
-        assert math.isclose(needed, n, rel_tol=1e-6)
+        needed = (norm.ppf(0.975) * math.sqrt(psi) + norm.ppf(0.8) * math.sqrt(psi - effect**2)) ** 2 / effect**2
+        assert math.isclose(needed, n, rel_tol=1e-9)
     assert math.isnan(minimum_detectable_effect(5, 0.1))
     with pytest.raises(ValueError, match="discordance"):
         minimum_detectable_effect(100, 0)

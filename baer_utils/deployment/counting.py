@@ -15,7 +15,7 @@ from baer_utils.costs import standalone
 from baer_utils.debias import bank_runs
 from baer_utils.deployment.frozen import Frozen
 from baer_utils.evidence import Evidence, run_array
-from baer_utils.gates import ALPHA, POOLED, margin, strongest_baseline
+from baer_utils.gates import ALPHA, HEADS, POOLED, margin, strongest_baseline
 
 
 def head_rows(
@@ -40,25 +40,48 @@ def head_rows(
         name: {"kind": kind}
         | metrics.ledger(told[head], y, groups, head=True)
         | bills[head]
-        | (_routing_calibration(told, y) if head == "route" else _calibration(told[head], y))
+        | _calibration(*_confidences(told, head, y)[:3])
         for name, (kind, head) in shown.items()
     }
-    bounded = {"kind": "variant"} | metrics.ledger(held, y, groups, head=True) | bills["stack"] | _calibration(held, y)
+    bounded = {"kind": "variant"} | metrics.ledger(held, y, groups, head=True) | bills["stack"]
+    bounded |= _calibration(scores.probability(held), y, True)
     return rows | {"stack, no weight below 0": bounded}
 
 
-def _calibration(s: NDArray, y: NDArray) -> dict[str, float]:
-    p = scores.probability(s)
-    return {"brier": metrics.brier_score(p, y), "ece": metrics.calibration_error(p, y)}
+def head_curves(pairs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Reliability curve of every frozen head on an opened test; its distance from the diagonal is the `ece` of its row.
+
+    Parameters
+    ----------
+    pairs : `TestReport.pairs`: the score of every head, the router's reliabilities, labels and questions.
+
+    Returns
+    -------
+    head -> `metrics.reliability_curve`: of the probability of *a*, folded; of the router, of the chosen expert's
+    reliability, unfolded, because below 1/2 it is no confidence in the contrary. A router that never has an opinion is
+    left out.
+    """
+    curves = {}
+    for head in (head for head in HEADS if head in pairs):
+        p, was, folded, spoke = _confidences(pairs, head, pairs["label"].to_numpy(float))
+        if spoke.any():
+            curves[head] = metrics.reliability_curve(p, was, pairs["group_id"].to_numpy()[spoke], folded=folded)
+    return curves
 
 
-def _routing_calibration(told: pd.DataFrame, y: NDArray) -> dict[str, float]:
-    s, reliability = (told[name].to_numpy(float) for name in ("route", "route_reliability"))
-    spoke, right = s != 0, np.where(scores.decision(s) == y, 1, -1)
-    if not spoke.any():
+def _calibration(p: NDArray, was: NDArray, folded: bool) -> dict[str, float]:
+    if not len(p):
         return {"brier": np.nan, "ece": np.nan}
-    said, was = reliability[spoke], right[spoke]
-    return {"brier": metrics.brier_score(said, was), "ece": metrics.calibration_error(said, was, folded=False)}
+    return {"brier": metrics.brier_score(p, was), "ece": metrics.calibration_error(p, was, folded=folded)}
+
+
+def _confidences(told: pd.DataFrame, head: str, y: NDArray) -> tuple[NDArray, NDArray, bool, NDArray]:
+    """A head's probabilities, what came true (+1, -1), whether they are folded, and on which pairs (N,) they are."""
+    s = told[head].to_numpy(float)
+    if head != "route":
+        return scores.probability(s), y, True, np.ones(len(s), dtype=bool)
+    spoke, right = s != 0, np.where(scores.decision(s) == y, 1.0, -1.0)
+    return told["route_reliability"].to_numpy(float)[spoke], right[spoke], False, spoke
 
 
 def rule_answers(frozen: Frozen, pairs: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from baer_utils.plots.look import GREY, BookFigure, decorate, legend_below, new_
 # what a curve is about -> the lowest probability in %, what is said, what it comes to
 ABOUT = {
     "pairs": (50, "confidence (%)", "right (% of pairs)"),
+    "answers": (0, "confidence in the answer (%)", "it is right (% of pairs)"),
     "experts": (0, "reliability of an expert (%)", "it is right (% of its answers)"),
     "first_shown": (0, "probability given to the response shown first (%)", "it is the better one (% of reads)"),
 }
@@ -25,8 +26,9 @@ def reliability(curves: Mapping[str, pd.DataFrame], *, about: str = "pairs") -> 
     Parameters
     ----------
     curves : name of a head or expert -> `metrics.reliability_curve` of its probabilities.
-    about : ``pairs`` for folded curves, over [1/2, 1]; for unfolded ones, over [0, 1], ``experts`` (a router's
-        reliabilities) or ``first_shown`` (single-order reads, about the response shown first, `metrics.first_shown`).
+    about : ``pairs`` for folded curves, over [1/2, 1]; over [0, 1] ``answers``, where a router's reliability stands
+        beside them (`deployment.head_curves`), and for unfolded ones ``experts`` (all reliabilities of
+        a router) or ``first_shown`` (single-order reads, about the response shown first, `metrics.first_shown`).
         The area of a mark grows with what is behind it.
     """
     figure, (ax,) = new_figure(4.0, width=6.4)
