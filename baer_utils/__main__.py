@@ -165,6 +165,7 @@ def run_grid(args: argparse.Namespace) -> None:
     from baer_utils.deployment import banks, printing
     from baer_utils.gates import HEADS
     from baer_utils.reports import repository_path
+    from baer_utils.selective import rendered_abstention
 
     unknown = [head for head in args.heads or () if head not in HEADS]
     if unknown:
@@ -179,7 +180,7 @@ def run_grid(args: argparse.Namespace) -> None:
         figures.append(one)
         deployed, best = one["accuracy"]["deployed"], one["accuracy"][f"best single ({one['best_single']})"]
         print(f"{one['bank']}, seed {one['seed']}: {one['head']} {deployed:.1%}, best single {best:.1%}", flush=True)
-    text = printing.rendered(figures)
+    text = f"{printing.rendered(figures)}\n\n{rendered_abstention(figures)}"
     (folder / "table.txt").write_text(text + "\n", encoding="utf-8")
     print(f"\n{text}")
 

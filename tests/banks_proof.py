@@ -9,6 +9,7 @@ from baer_utils.deployment import printing, tables
 from baer_utils.deployment.banks import judgebench_bank, llmbar_banks, run_banks
 from baer_utils.deployment.choice import choice_sentences, choice_table
 from baer_utils.deployment.files import plain_values
+from baer_utils.selective import rendered_abstention
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED = REPOSITORY.parent / "shared" / "data"
@@ -30,7 +31,7 @@ def banks(once: bool = False) -> dict:
     state = ["git", "rev-parse", "--short", "HEAD:baer_utils"]
     name = subprocess.run(state, cwd=REPOSITORY, capture_output=True, text=True).stdout.strip()
     figures = list(run_banks(conditions, SEEDS[:1] if once else SEEDS, REPOSITORY / "outputs" / f"banks-{name}"))
-    print(printing.rendered(figures))
+    print(printing.rendered(figures), rendered_abstention(figures), sep="\n\n")
     summary = tables.summary_table(figures)
     gain = summary["deployed"] - summary["best_single"]
     assert (summary["swap_violations"] == 0).all(), summary["swap_violations"].to_dict()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from baer_utils.deployment import tables
@@ -11,6 +12,7 @@ from baer_utils.deployment.choice import choice_sentences, choice_table
 from baer_utils.deployment.figures import BOUNDED
 from baer_utils.deployment.printing import rendered
 from baer_utils.metrics import holm
+from baer_utils.selective import abstention_table, rendered_abstention, selective_table
 
 RULES = ("best single (judge)", "majority", "longer response")
 
@@ -43,7 +45,9 @@ def figures_of(condition: str, seed: int, p: float, deployed: float, head: str =
     return {
         "bank": condition, "seed": seed, "head": head, "selected": True, "experts": ["judge"], "best_single": "judge",
         **measured, "without": {**measured, "accuracy": dict.fromkeys(shares, 0.6)}, "zero_scores": ["p1"],
-        "right": {"question": [f"q{k}" for k in range(10)], "stack": right}, "development": development_of(0.5, None),
+        "right": {"pair": [f"p{k}" for k in range(10)], "question": [f"q{k}" for k in range(10)], "stack": right},
+        "scores": {part: {"s": [1.0] * 10, "reliability": None} for part in ("test", "development")},
+        "development": development_of(0.5, None),
         "swap": {"pairs": 10, "not_negated": 0}, "descriptors": {"flip_rate_mean": deployed},
         "explained_by": ["hard"], "inverted": {"experts": [], "categories": [], "points": 0.0},
         "transfer_gap": [1.0 + seed, -3.0, 5.0], "calibration": {"stack": {"brier": 0.2, "ece": 0.1}},
@@ -103,6 +107,49 @@ def test_columns_are_led_strictly_counted_on_the_declared_split_and_again_over_a
     row = tables.accuracy_table(figures).loc[tables.AHEAD]
     assert row.tolist() == ["stack", "none", "none"]
     assert tables.accuracy_table(figures, "paper").loc[tables.AHEAD].tolist() == ["stack"] * 3
+
+
+# ---------------------------------------------------------------- abstention
+
+
+def able_condition(seed: int, head: str, wrong: float) -> dict:
+    """300 questions; the head errs on a share of the pairs that it is unsure of, and never on the others."""
+    rng = np.random.default_rng(seed)
+    sure = rng.uniform(0.05, 1, 300)
+    right = (rng.random(300) > wrong) | (sure > 0.5)
+    of = {"s": (sure if head == "stack" else np.ones(300)).tolist()}
+    of["reliability"] = None if head == "stack" else sure.tolist()
+    one = figures_of("x / 1", seed, 1, 0.5, head) | {"scores": {"test": of, "development": of}}
+    names = [f"{seed}-{k}" for k in range(300)]
+    return one | {"right": {"pair": names, "question": names, head: right.astype(int).tolist()}}
+
+
+@pytest.mark.parametrize("head", ["stack", "route"])
+def test_a_condition_answers_where_its_head_is_sure_by_score_or_by_reliability(
+    head,
+):
+    figures = [able_condition(0, head, 0.9), able_condition(1, head, 0.9)]
+    row = abstention_table(figures).loc[("x / 1", 0.1)]
+    assert row["head"] == head and (row["seeds"], row["certified"]) == (2, 2)
+    assert 0.4 < row["threshold"] < 0.6 and 0.35 < row["coverage"] < 0.7 and row["risk"] < 0.2
+    first, second = (abstention_table([one | {"seed": 0}]).loc[("x / 1", 0.1)] for one in figures)
+    expected = selective_table(
+        pd.DataFrame({"pair_id": figures[0]["right"]["pair"], "group_id": figures[0]["right"]["question"]}),
+        np.array(figures[0]["scores"]["test"]["reliability" if head == "route" else "s"]),
+        1 - np.array(figures[0]["right"][head]),
+        figures[0]["scores"]["development"]["reliability" if head == "route" else "s"],
+    ).query("alpha == 0.1")
+    tested, scope = (expected[expected["rule"] == rule].iloc[0] for rule in ("learn then test", "SCOPE"))
+    shown = ["threshold", "fit_pairs", "fit_accepted", "fit_errors", "coverage", "risk", "risk_low", "risk_high"]
+    assert np.allclose(row[shown].astype(float), tested[shown].astype(float))
+    assert np.allclose(first[["scope_coverage", "scope_risk"]].astype(float), scope[["coverage", "risk"]].astype(float))
+    assert second["certified"] == 1 and "shown on the other" in rendered_abstention(figures)
+
+
+def test_a_head_that_can_promise_nothing_is_silent_in_every_split():
+    row = abstention_table([able_condition(seed, "stack", 1.0) | {"right": able_condition(seed, "stack", 1.0)["right"]
+                            | {"stack": [0, 1] * 150}} for seed in (0, 1)]).loc[("x / 1", 0.1)]  # fmt: skip
+    assert (row["certified"], row["coverage"], row["coverage_mean"]) == (0, 0, 0) and np.isnan(row["risk_mean"])
 
 
 # ---------------------------------------------------------------- the head that was not chosen

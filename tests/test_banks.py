@@ -94,11 +94,15 @@ def test_what_is_kept_agrees_with_the_report_and_says_what_is_left_without_the_s
     assert np.isclose(np.mean(figures["right"]["stack"]), figures["accuracy"]["stack"])
     assert len(figures["right"]["question"]) == figures["pairs"] and set(figures["calibration"]) == {"stack"}
     assert figures["development"]["heads"]["stack"]["accuracy"]["pooled"] > 0.5
+    of_test, of_rest = figures["scores"]["test"], figures["scores"]["development"]
+    assert len(of_test["s"]) == figures["pairs"] and len(of_rest["s"]) == len(bank.pairs) - figures["pairs"]
+    assert of_test["reliability"] is None and len(figures["zero_scores"]) == of_test["s"].count(0)
     frozen, store = conditions.deploy_bank(bank, 1, tmp_path, ("stack",))
     report = open_test(frozen, store)
     bare = {name: replace(report, summary=report.summary | {"explained_by": names}, without=None)
             for name, names in (("no lead", []), ("everywhere", ["all of it"]))}  # fmt: skip
-    kept = {name: condition_figures(frozen, one) for name, one in bare.items()}
+    told = frozen.head_scores(store.pairs[store.pairs["split"] != "test"], bank.runs)
+    kept = {name: condition_figures(frozen, one, told) for name, one in bare.items()}
     assert kept["no lead"]["without"]["accuracy"] == kept["no lead"]["accuracy"]
     assert kept["everywhere"]["without"] is None
     gap = report.summary["transfer_gap"]

@@ -121,12 +121,13 @@ def run_bank(bank: Bank, seed: int, folder: Path, heads: Sequence[str] = HEADS) 
     """
     frozen, store = deploy_bank(bank, seed, folder, heads)
     report = open_test(frozen, store)
-    test = store.pairs[store.pairs["split"] == "test"].reset_index(drop=True)
+    is_test = store.pairs["split"] == "test"
+    test, rest = (store.pairs[mask].reset_index(drop=True) for mask in (is_test, ~is_test))
     return {
         "bank": bank.name,
         "seed": seed,
         "experts": list(bank.experts),
-        **condition_figures(frozen, report),
+        **condition_figures(frozen, report, frozen.head_scores(rest, bank.runs)),
         "swap": swap_check(frozen, test, bank.runs),
         "descriptors": descriptors(bank.runs, bank.experts, bank.pairs["pair_id"]),
     }

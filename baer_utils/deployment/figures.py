@@ -16,8 +16,12 @@ from baer_utils.scores import decision as decide
 BOUNDED = "stack, no weight below 0"  # the row of the sign-constrained stack in a test report
 
 
-def condition_figures(frozen: Frozen, report: TestReport) -> dict:
+def condition_figures(frozen: Frozen, report: TestReport, development: pd.DataFrame) -> dict:
     """The figures of an opened condition.
+
+    Parameters
+    ----------
+    frozen, report : the head and its opened test. development : `Frozen.head_scores` of the development pairs.
 
     Returns
     -------
@@ -27,10 +31,11 @@ def condition_figures(frozen: Frozen, report: TestReport) -> dict:
     None where no pair is left); `inverted`, the experts and categories that the free stack turns around, and by how
     many points it is right more often than the sign-constrained one; `transfer_gap` (points, low, high), of the
     deployed head from calibration to test; `calibration`, `brier` and `ece` of every evaluated head; `right`, by
-    evaluated head whether it is right on each test pair, with the `question` of each; `zero_scores`, ids of the test
-    pairs with s = 0.
+    evaluated head whether it is right on each test pair, with the `pair` and `question` of each; `scores` of the
+    deployed head on "test" and "development" pairs, each `s` and the router's `reliability` (None for another head);
+    `zero_scores`, ids of the test pairs with s = 0.
     """
-    summary, development = report.summary, frozen.content["development"]
+    summary, looked_at = report.summary, frozen.content["development"]
     rest = report if not summary["explained_by"] else report.without
     names = {head: f"BAER ({head})" if head == frozen.head else head for head in frozen.heads}
     return {
@@ -38,8 +43,8 @@ def condition_figures(frozen: Frozen, report: TestReport) -> dict:
         "sha256": frozen.sha256,
         "reasons": frozen.content["reasons"],
         "selected": frozen.content["selected"],
-        "development": development,
-        "best_single": development["best_single"],
+        "development": looked_at,
+        "best_single": looked_at["best_single"],
         **measured_figures(report),
         "explained_by": summary["explained_by"],
         "without": rest and measured_figures(rest),
@@ -51,6 +56,10 @@ def condition_figures(frozen: Frozen, report: TestReport) -> dict:
         "transfer_gap": [summary[f"transfer_gap{end}"] for end in ("", "_low", "_high")],
         "calibration": {head: report.methods.loc[name, ["brier", "ece"]].to_dict() for head, name in names.items()},
         "right": _right(report.pairs, list(frozen.heads)),
+        "scores": {
+            part: {"s": table[frozen.head].tolist(), "reliability": _reliability(table, frozen.head)}
+            for part, table in (("test", report.pairs), ("development", development))
+        },
         "zero_scores": sorted(report.pairs.index[report.pairs["s"] == 0]),
     }
 
@@ -80,4 +89,8 @@ def _accuracies(shares: pd.Series, deployed: str) -> dict[str, float | None]:
 
 def _right(pairs: pd.DataFrame, heads: list[str]) -> dict[str, list]:
     right = {head: (decide(pairs[head]) == pairs["label"]).astype(int).tolist() for head in heads}
-    return {"question": pairs["group_id"].tolist()} | right
+    return {"pair": pairs.index.tolist(), "question": pairs["group_id"].tolist()} | right
+
+
+def _reliability(table: pd.DataFrame, head: str) -> list[float] | None:
+    return table["route_reliability"].tolist() if head == "route" else None
