@@ -269,7 +269,8 @@ def test_a_caption_keeps_number_and_claim():
     assert plots.caption("Figure 2.1", "It moved.").data == "**Figure 2.1.** *It moved.*"
 
 
-@pytest.mark.parametrize(("about", "low", "said"), [("pairs", 50, "confidence"), ("experts", 0, "reliability"),
+@pytest.mark.parametrize(("about", "low", "said"), [("pairs", 50, "confidence"), ("answers", 0, "confidence"),
+                                                   ("experts", 0, "reliability"),
                                                    ("first_shown", 0, "shown first")])  # fmt: skip
 def test_one_reliability_figure_says_what_its_probabilities_are_about(bank, about, low, said):
     p = probability(bank.phi[:, 0])
