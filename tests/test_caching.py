@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from transformers import LlamaConfig
 from transformers.cache_utils import DynamicLayer
 
+from baer_utils.backbones.batching import BATCH_TOKENS, HELD_TOKENS, batches
 from baer_utils.backbones.caching import RoomyLayer, can_hold, packed, roomy
 from baer_utils.backbones.decoding import LIKELY, sample
 
@@ -66,3 +67,24 @@ def test_a_nucleus_wider_than_the_first_look_is_drawn_from_whole():
     draws = [np.random.Generator(np.random.Philox(seed)) for seed in range(200)]
     drawn = [sample(logits, 1.0, 0.5, [draw])[0] for draw in draws]
     assert len(set(drawn)) > 150 and max(drawn) < 20 * LIKELY + 1
+
+
+rows = st.tuples(st.integers(1, 900), st.integers(0, 899)).map(lambda row: (max(row), min(row) if row[0] > 1 else 0))
+
+
+@given(st.lists(rows, max_size=200))
+def test_batches_hold_every_row_once_within_both_bounds_and_by_what_is_left_to_compute(found):
+    lengths, held = [length for length, _ in found], [min(known, length - 1) for length, known in found]
+    cut = list(batches(lengths, held))
+    assert sorted(n for batch in cut for n in batch) == list(range(len(found)))
+    ends = [[lengths[n] - held[n] for n in batch] for batch in cut]
+    for batch, left in zip(cut, ends, strict=True):
+        assert len(batch) == 1 or max(left) * len(batch) <= BATCH_TOKENS
+        assert len(batch) == 1 or max(lengths[n] for n in batch) * len(batch) <= HELD_TOKENS
+    assert [end for left in ends for end in left] == sorted(end for left in ends for end in left)
+
+
+def test_rows_of_which_only_the_end_is_left_are_not_padded_to_whole_ones():
+    lengths, held = [500, 510] * 32, [0, 490] * 32  # in order of length, each end would lie beside a whole row
+    computed = sum(len(batch) * max(lengths[n] - held[n] for n in batch) for batch in batches(lengths, held))
+    assert computed <= 1.1 * (sum(lengths) - sum(held))

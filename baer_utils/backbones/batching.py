@@ -20,7 +20,7 @@ class Asked:
         self.rows, self._contents = zip(*map(renderer.ids_and_content, prompts), strict=True) if prompts else ((), ())
 
     def batches(self, budget: int = 0) -> Iterator[list[int]]:
-        """Positions by length, in batches of bounded size; `budget` tokens will be added to each row."""
+        """Positions in batches of bounded size; `budget` tokens will be added to each row."""
         totals = [len(row) + budget for row in self.rows]
         held = [self._prefixes.length(row, content) for row, content in zip(self.rows, self._contents, strict=True)]
         return batches(totals, held)
@@ -35,16 +35,18 @@ class Asked:
 
 
 def batches(lengths: Sequence[int], held: Sequence[int] | None = None) -> Iterator[list[int]]:
-    """Positions in order of length, cut where a batch would pass `BATCH_TOKENS` to compute or `HELD_TOKENS` in all."""
-    held = held or [0] * len(lengths)
+    """Positions by what is left to compute of them, so that a row held nearly whole is not padded to a whole one.
+
+    A batch is cut where it would pass `BATCH_TOKENS` to compute or `HELD_TOKENS` in all.
+    """
+    ends = [length - known for length, known in zip(lengths, held or [0] * len(lengths), strict=True)]
     batch: list[int] = []
-    ends = 0
-    for n in sorted(range(len(lengths)), key=lambda k: (lengths[k], k)):
-        size, longest = len(batch) + 1, max(ends, lengths[n] - held[n])
-        if batch and (longest * size > BATCH_TOKENS or lengths[n] * size > HELD_TOKENS):
+    widest = 0
+    for n in sorted(range(len(lengths)), key=lambda k: (ends[k], lengths[k], k)):
+        size, widest = len(batch) + 1, max(widest, lengths[n])
+        if batch and (ends[n] * size > BATCH_TOKENS or widest * size > HELD_TOKENS):
             yield batch
-            batch, longest = [], lengths[n] - held[n]
+            batch, widest = [], lengths[n]
         batch.append(n)
-        ends = longest
     if batch:
         yield batch
