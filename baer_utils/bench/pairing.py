@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from statistics import median
+
+from baer_utils.bench.sitting import Sitting
 
 PACKAGES = ("torch", "transformers", "baer-utils")
 
@@ -23,7 +23,11 @@ def timed(work: Callable[[], object]) -> tuple[float, object]:
 
 
 def side_by_side(
-    ours: Callable[[int], float], theirs: Callable[[int], float], pairings: int, kept: Path | None = None
+    ours: Callable[[int], float],
+    theirs: Callable[[int], float],
+    pairings: int,
+    sitting: Sitting,
+    step: str = "pairing",
 ) -> dict:
     """Ratio of two rates, `theirs` over `ours` in the same unit of time per work.
 
@@ -31,27 +35,27 @@ def side_by_side(
     ----------
     ours, theirs : the number of a pairing to seconds per unit of work.
     pairings : how often; every second one begins with the other side.
-    kept : JSON file of the pairings measured so far, for what takes an hour: they are not measured again.
+    sitting : keeps each pairing once both sides are measured; what it has is not measured again.
+    step : what it calls a pairing.
 
     Returns
     -------
     dict with the median ratio, its smallest and largest value, and every measured time.
     """
-    rows = json.loads(kept.read_text()) if kept and kept.exists() else []
-    for number in range(len(rows), pairings):
+
+    def both(number: int) -> dict:
         first = {"theirs": theirs(number)} if number % 2 else {}
         row = first | {"ours": ours(number)}
-        rows.append(row if number % 2 else row | {"theirs": theirs(number)})
-        if kept:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps(rows))
+        return row if number % 2 else row | {"theirs": theirs(number)}
+
+    rows = [sitting.once(f"{step} {n + 1}", lambda n=n: both(n)) for n in range(pairings)]
     ratios = [row["theirs"] / row["ours"] for row in rows]
     return {
         "ratio": round(median(ratios), 3),
         "least": round(min(ratios), 3),
         "most": round(max(ratios), 3),
-        "ours_seconds": [round(row["ours"], 4) for row in rows],
-        "theirs_seconds": [round(row["theirs"], 4) for row in rows],
+        "ours_seconds": [_short(row["ours"]) for row in rows],
+        "theirs_seconds": [_short(row["theirs"]) for row in rows],
     }
 
 
@@ -65,3 +69,7 @@ def machine() -> dict:
         f"Python {platform.python_version()}",
         "versions": {name: version(name) for name in PACKAGES},
     }
+
+
+def _short(seconds: float) -> float:
+    return float(f"{seconds:.4g}")
