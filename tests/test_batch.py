@@ -285,6 +285,8 @@ def test_progress_shows_the_judging_state_of_another_process(tmp_path, monkeypat
         Path(os.environ["BAER_PROGRESS"]).write_text(json.dumps(state))
         time.sleep(0.2)
         assert progress.line() == "[1/7] 01_judging  0 s  40 of 1,500 pairs judged, 1,820 tokens/s, 3 min 05 s left"
+        (tmp_path / "state.json").write_text(json.dumps(state | {"share_done": 0.31}))
+        assert "  40 of 1,500 pairs judged (31% done), 1,820 tokens/s" in progress.line()
         (tmp_path / "state.json").write_text("{")  # half a file is no reason to stop
         assert progress.line() == "[1/7] 01_judging  0 s"
     assert "40 of 1,500 pairs judged" in stream.getvalue()

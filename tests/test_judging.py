@@ -453,14 +453,71 @@ def test_progress_counts_pairs_and_tokens_and_foresees_the_end(tmp_path, monkeyp
     assert now["seconds_left"] == pytest.approx(1000 / now["tokens_per_second"], rel=0.2)
 
 
-def test_tokens_are_shown_before_their_pairs_are_finished_and_counted_once():
+def test_work_and_tokens_are_shown_before_their_pairs_are_finished_and_counted_once():
     shown = Progress(10, 100.0, show=False)
-    shown.advance(300)
-    shown.advance(500)
-    assert (shown.done, shown.tokens) == (0, 800)
+    shown.advance(10.0, 300)
+    shown.advance(5.0, 500)
+    shown.advance(5.0, 0, found=True)
+    assert (shown.done, shown.tokens) == (0, 800) and shown.state()["share_done"] == 0.2
+    assert shown.state()["seconds_left"] == pytest.approx(80 / 15 * 800 / shown.state()["tokens_per_second"], rel=0.5)
     shown.update(3, 25.0, 1000)
+    assert (shown.done, shown.tokens) == (3, 1000) and shown.state()["share_done"] == 0.25
     shown.update(1, 10.0, 0)
-    assert (shown.done, shown.tokens) == (4, 1000)
+    assert (shown.done, shown.tokens) == (4, 1000) and shown.state()["share_done"] == 0.35
+    shown.advance(65.0, 1)
+    assert shown.state()["share_done"] == 0.99  # nothing is whole before its last pair is
+    shown.update(6, 65.0, 2)
+    assert shown.state()["share_done"] == 1.0
+
+
+class Looked(Progress):
+    """Writes down every look at where a run stands, instead of showing it."""
+
+    looks: list = []
+
+    def _show(self):
+        self.looks.append(self.state() | {"worked": self._worked})
+
+
+def followed(monkeypatch, pairs, judge, store=None, bank=BANK) -> list[dict]:
+    monkeypatch.setattr("baer_utils.judging.progress.RENEWED_SECONDS", 0.0)
+    monkeypatch.setattr(judging, "Progress", Looked)
+    monkeypatch.setattr(Looked, "looks", [])
+    judge_pairs(pairs, judge, bank, store=store, settings=SHORT)
+    return Looked.looks
+
+
+def test_one_block_of_pairs_moves_with_every_batch_and_never_back(tiny, sums, store, monkeypatch):
+    pairs = sums.head(24)
+    assert len(list(blocks(pairs))) == 1
+    looks = followed(monkeypatch, pairs, tiny, store)
+    shares = [look["share_done"] for look in looks]
+    assert shares == sorted(shares) and shares[-1] == 1.0 and looks[-1]["pairs_done"] == 24
+    within = [look for look in looks if look["pairs_done"] == 0]
+    assert len(within) >= 4 and len({look["share_done"] for look in within}) >= 4
+    assert 0 < within[0]["share_done"] < 0.5 and within[-1]["share_done"] > 0.8  # the bank has no calls in common
+    assert within[0]["tokens_per_second"] == 0 < within[-1]["tokens_per_second"]  # what is shared comes first
+    assert all(look["seconds_left"] is not None for look in within)
+    again = followed(monkeypatch, pairs, tiny, store)
+    assert again[-1]["share_done"] == 1.0 and all(look["seconds_left"] is None for look in again)
+    assert all(look["worked"] == 0 for look in again)  # all was found: nothing is known about speed
+
+
+def test_the_progress_of_a_judge_that_shares_nothing_counts_its_calls_alone(sums, monkeypatch):
+    looks = followed(monkeypatch, sums.head(24), Touchy())
+    shares = [look["share_done"] for look in looks]
+    calls = np.cumsum([2 * (32 + 12), 2 * 32, 2 * 32])  # of a pair: two texts of at most 12 tokens, then four reads
+    assert shares == [*np.minimum(0.99, np.floor(100 * calls / calls[-1]) / 100), 1.0]
+
+
+def test_a_part_of_a_block_is_told_now_and_then_and_the_end_always(tmp_path, monkeypatch):
+    monkeypatch.setenv("BAER_PROGRESS", str(tmp_path / "progress.json"))
+    shown = Progress(2, 100.0)
+    for _ in range(1000):
+        shown.advance(0.05, 1)
+    assert json.loads((tmp_path / "progress.json").read_text())["share_done"] == 0.0  # within half a second
+    shown.update(2, 100.0, 1000)
+    assert json.loads((tmp_path / "progress.json").read_text())["share_done"] == 1.0
 
 
 def test_a_progress_file_that_cannot_be_written_is_refused_at_once_and_never_ends_a_run(tmp_path, monkeypatch):

@@ -74,8 +74,9 @@ class Backbone(Protocol):
     Notes
     -----
     A judge may also have `verbs` (those of "read", "generate", "likelihood" that it answers; all of them by default),
-    `whole_batches` (False where what shares a batch is not ours to fix, so that only missing answers are asked for) and
-    `notes()`, sentences about what went otherwise than planned since it was last called.
+    `whole_batches` (False where what shares a batch is not ours to fix, so that only missing answers are asked for),
+    `share_steps(prompts)`, which does what `share` does and gives the part that is done in between, and `notes()`,
+    sentences about what went otherwise than planned since it was last called.
     """
 
     name: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -105,17 +105,25 @@ class TransformersBackbone:
     def _prefixes(self) -> Prefixes:
         return Prefixes(self.model, batches)
 
-    @torch.inference_mode()
     def share(self, prompts: Sequence[Prompt]) -> None:
         """Hold the keys and values of every content, and of every prompt, that at least two different calls share."""
+        for _ in self.share_steps(prompts):
+            pass
+
+    @torch.inference_mode()
+    def share_steps(self, prompts: Sequence[Prompt]) -> Iterator[float]:
+        """Do what `share` does, and give after each forward pass the part of it that is done, 0 to 1."""
         rendered = [(*self._renderer.ids_and_content(prompt), prompt.key.trial) for prompt in prompts]
         different = {(tuple(ids), content, trial) for ids, content, trial in rendered}
         contents = Counter(ids[:content] for ids, content, _ in different)
         trials = Counter((ids[:-1], content) for ids, content, _ in different)
-        self._prefixes.hold(
-            {content: len(content) for content, count in contents.items() if count > 1}
-            | {ids: content for (ids, content), count in trials.items() if count > 1}
-        )
+        whole = {ids: content for (ids, content), count in trials.items() if count > 1}
+        contents = {content: len(content) for content, count in contents.items() if count > 1}
+        total = sum(contents.values()) + sum(len(ids) - (ids[:n] in contents) * n for ids, n in whole.items())
+        done = 0
+        for tokens in self._prefixes.hold(contents | whole):
+            done += tokens
+            yield done / total
 
     def render(self, prompt: Prompt) -> list[int]:
         """Token ids of a prompt."""

@@ -44,8 +44,8 @@ class Prefixes:
         if model.device.type == "cpu":  # else transformers copies the keys once for every query head of a group
             os.environ.setdefault("TRANSFORMERS_SDPA_FORCE_GQA", "1")
 
-    def hold(self, beginnings: Mapping[Ids, int]) -> None:
-        """Forget what was held and compute these.
+    def hold(self, beginnings: Mapping[Ids, int]) -> Iterator[int]:
+        """Forget what was held and compute these; gives the tokens of each forward pass when it is done.
 
         Parameters
         ----------
@@ -55,9 +55,10 @@ class Prefixes:
         self._held, self._paid = {}, set()
         if self.can_share:
             for whole in (False, True):
-                self._compute({i: content for i, content in beginnings.items() if i and (len(i) > content) == whole})
+                rows = {i: content for i, content in beginnings.items() if i and (len(i) > content) == whole}
+                yield from self._compute(rows)
 
-    def _compute(self, beginnings: dict[Ids, int]) -> None:
+    def _compute(self, beginnings: dict[Ids, int]) -> Iterator[int]:
         rows = sorted(beginnings)
         contents = [beginnings[ids] for ids in rows]
         held = [self.length(ids, content) for ids, content in zip(rows, contents, strict=True)]
@@ -73,6 +74,7 @@ class Prefixes:
                     tuple(torch.cat([states[place, :, part] for part in parts], 1) for states in (k.keys, k.values))
                     for k in behind.cache.layers
                 ]
+            yield sum(len(rows[n]) - held[n] for n in batch)
         self._held |= found
 
     def cached(self, ids: Sequence[int], content: int) -> int:

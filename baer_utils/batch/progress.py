@@ -1,8 +1,8 @@
 """One line that says how far long work has come, for work that happens in another process.
 
 Whoever judges writes its state to the file named by the environment variable `BAER_PROGRESS` (one JSON object, replaced
-as a whole: `pairs_done`, `pairs`, `tokens_per_second`, `seconds_left`); this file reads it and writes a line. In a
-terminal the line renews itself every second; elsewhere a new one comes every half minute, so that logs stay short.
+as a whole: `pairs_done`, `pairs`, `share_done`, `tokens_per_second`, `seconds_left`); this file reads it and writes a
+line. In a terminal it renews itself every second; elsewhere a new one comes every half minute: logs stay short.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def spell_state(state: dict[str, Any]) -> str:
     """The judging part of the line: pairs done, tokens per second, time left; empty where nothing is known."""
     parts = []
     if state.get("pairs"):
-        parts.append(f"{state.get('pairs_done', 0):,} of {state['pairs']:,} pairs judged")
+        share = f" ({state['share_done']:.0%} done)" if state.get("share_done") else ""
+        parts.append(f"{state.get('pairs_done', 0):,} of {state['pairs']:,} pairs judged{share}")
     if state.get("tokens_per_second"):
         parts.append(f"{state['tokens_per_second']:,.0f} tokens/s")
     if state.get("seconds_left") is not None and parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -15,8 +15,9 @@ from baer_utils.prompts import LABELS, Prompt
 class PlainBackbone(TransformersBackbone):
     """One prompt at a time: a forward pass with all logits for a read, `model.generate` for a text; nothing shared."""
 
-    def share(self, prompts: Sequence[Prompt]) -> None:
+    def share_steps(self, prompts: Sequence[Prompt]) -> Iterator[float]:
         """Nothing is shared."""
+        return iter(())
 
     @torch.inference_mode()
     def read(self, prompts: Sequence[Prompt], labels: tuple[str, str] = LABELS) -> list[Read]:

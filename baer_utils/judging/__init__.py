@@ -17,7 +17,7 @@ import pandas as pd
 from baer_utils.backbones.base import Backbone, Failure
 from baer_utils.backbones.replay import ReplayBackbone
 from baer_utils.judging.answering import Answering
-from baer_utils.judging.planning import ResponseLimit, blocks, refuse_unable, text_size, unsayable
+from baer_utils.judging.planning import ResponseLimit, blocks, planned_work, refuse_unable, text_size, unsayable
 from baer_utils.judging.progress import Progress
 from baer_utils.judging.report import WORTH_A_WARNING, JudgingReport, shortfalls
 from baer_utils.prompts import Prompt
@@ -109,13 +109,17 @@ class _Bank:
         self.experts = [name for name in experts if name not in self.report.refused]
         self._stop_without_experts()
         self._limit = ResponseLimit(backbone, self.experts, settings)
-        self._answering = Answering(backbone, store, self.report, shown.advance)
+        self._shown, self._left, self._scale = shown, 0.0, 0.0
+        self._answering = Answering(backbone, store, self.report, self._advanced)
 
     def judge(self, block: list) -> int:
         """Take all protocols of a block of pairs from first call to last; returns the tokens newly computed."""
-        before = self.report.prompt_tokens + self.report.new_tokens
+        before = self.report.computed
         fitting = [(pair, cut) for pair, cut in ((pair, self._fit(pair)) for pair in block) if cut != UNFIT]
-        self._answering.begin(lambda: self._foreseen(fitting))
+        calls, sharing = planned_work(self._backbone, self.experts, self.settings, [pair for pair, _ in fitting])
+        self._left = float(sum(map(text_size, block)))
+        self._scale = self._left / max(1.0, calls + sharing)
+        self._answering.begin(lambda: self._foreseen(fitting), sharing)
         waiting = [
             (asking, _with_cut(next(asking), cut), cut)
             for pair, cut in fitting
@@ -124,7 +128,13 @@ class _Bank:
         while waiting:
             answers = self._answering.answer([call for _, calls, _ in waiting for call in calls])
             waiting = self._advance(waiting, answers)
-        return self.report.prompt_tokens + self.report.new_tokens - before
+        return self.report.computed - before
+
+    def _advanced(self, work: float, tokens: int, found: bool) -> None:
+        """Show a part of the block as done, in characters of its pairs: what a run is measured in."""
+        part = min(work * self._scale, self._left)
+        self._left -= part
+        self._shown.advance(part, tokens, found=found)
 
     def _fit(self, pair) -> int | None:
         """Tokens to keep of each response, None for all; `UNFIT` for a pair whose calls are recorded as errors."""

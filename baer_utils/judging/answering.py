@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from baer_utils.backbones.base import Backbone, Failure, Generation, Likelihood, Read
-from baer_utils.judging.planning import call_key
+from baer_utils.judging.planning import call_key, call_work
 from baer_utils.judging.report import JudgingReport
 from baer_utils.prompts import Prompt
 from baer_utils.protocols import Answer, Call
@@ -29,21 +29,32 @@ class Answering:
     backbone : the judge.
     store : where answers are kept; None keeps nothing. A judge that repeats recorded answers needs none.
     report : the counts to add to.
-    computed : told how many tokens each batch took.
+    advanced : told after each step how much work it was (in the unit of `planning.planned_work`), how many tokens were
+        computed for answers, and whether they were found instead.
     """
 
-    def __init__(self, backbone: Backbone, store: Store | None, report: JudgingReport, computed: Callable[[int], None]):
+    def __init__(
+        self,
+        backbone: Backbone,
+        store: Store | None,
+        report: JudgingReport,
+        advanced: Callable[[float, int, bool], None],
+    ):
         self._backbone, self._report = backbone, report
         self._store = store if backbone.context else None
         self._stored = self._store.calls() if self._store is not None else {}
-        self._computed = computed
+        self._advanced = advanced
+        self._sharing = 0.0
         self._answers: dict[str, Answer] = {}
         self._planned: set[str] = set()
         self._beginnings: Callable[[], list[Prompt]] | None = None
 
-    def begin(self, prompts: Callable[[], list[Prompt]]) -> None:
-        """Say which prompts a block may ask: what they begin with is shared once anything has to be computed."""
-        self._beginnings = prompts
+    def begin(self, prompts: Callable[[], list[Prompt]], work: float) -> None:
+        """Say which prompts a block may ask: what they begin with is shared once anything has to be computed.
+
+        `work` is what sharing counts for, of a judge that tells how far it is with it.
+        """
+        self._beginnings, self._sharing = prompts, work
 
     def answer(self, calls: Sequence[Call]) -> list[Answer]:
         """Answers in the order of the calls."""
@@ -72,21 +83,34 @@ class Answering:
         self._report.found += len(batch) - len(made)
         self._report.made += len(made)
         self._answers.update({key: _from_row(self._stored[key]) for key in batch if key in self._stored})
+        work = sum(map(call_work, batch.values()))
         if not missing:
+            self._advanced(work, 0, True)
             return
-        if self._beginnings is not None:
-            self._backbone.share(self._beginnings())
-            self._beginnings = None
+        self._share()
         asked = list(batch) if getattr(self._backbone, "whole_batches", True) else missing
         computed = dict(zip(asked, ask(self._backbone, [batch[key] for key in asked]), strict=True))
         self._answers.update({key: computed[key] for key in missing})
         kept = [key for key in made if not isinstance(computed[key], Failure)]
-        self._computed(sum(computed[key].prompt_tokens + computed[key].new_tokens for key in kept))
+        before = self._report.computed
         for key in kept:
             for name in ("prompt_tokens", "cached_tokens", "new_tokens"):
                 setattr(self._report, name, getattr(self._report, name) + getattr(computed[key], name))
+        self._advanced(work, self._report.computed - before, not made)
         if self._store is not None:
             self._store.add_calls([_to_row(key, batch[key].verb, computed[key]) for key in kept])
+
+    def _share(self) -> None:
+        if self._beginnings is None:
+            return
+        prompts, self._beginnings = self._beginnings(), None
+        if not hasattr(self._backbone, "share_steps"):
+            self._backbone.share(prompts)
+            return
+        before = 0.0
+        for done in self._backbone.share_steps(prompts):
+            self._advanced((done - before) * self._sharing, 0, False)
+            before = done
 
 
 def ask(backbone: Backbone, calls: Sequence[Call]) -> list[Answer]:

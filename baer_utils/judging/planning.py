@@ -18,12 +18,32 @@ from baer_utils.protocols import Call, Settings, rehearse
 
 BLOCK_PAIRS = 32
 BLOCK_CHARACTERS = 60_000  # of instruction and responses; bounds the memory that one block of long pairs can take
+CALL_WORK = 32  # tokens: about what a prompt has behind its shared beginning
+SHARED_PER_CHARACTER = 0.75  # tokens: a pair is shown whole in two orders and by halves, four characters a token
 LEAST_RESPONSE = 32  # tokens; a pair whose instruction leaves less for each response is not judged but counted
 
 
 def text_size(pair) -> int:
     """Characters of a pair, the same for the pair and its swap."""
     return len(pair.instruction) + len(pair.response_a) + len(pair.response_b)
+
+
+def call_work(call: Call) -> int:
+    """What a call counts for in the progress of a block: new tokens, and about as much as the end of its prompt."""
+    return CALL_WORK + call.max_new_tokens
+
+
+def planned_work(
+    backbone: Backbone, experts: Sequence[str], settings: Settings, pairs: Sequence
+) -> tuple[float, float]:
+    """Work of all calls about these pairs, were no two the same, and of what their prompts begin with.
+
+    Both only say how far a block is: they weigh what is done against what is left, and decide nothing.
+    """
+    calls = len(pairs) * sum(call_work(call) for name in experts for call in rehearse(name, settings))
+    if not hasattr(backbone, "share_steps"):
+        return calls, 0.0
+    return calls, SHARED_PER_CHARACTER * sum(map(text_size, pairs))
 
 
 def blocks(pairs: pd.DataFrame) -> Iterator[list]:

@@ -39,6 +39,11 @@ class JudgingReport:
     judge: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
+    @property
+    def computed(self) -> int:
+        """Tokens that the calls made now had to compute: what they shared counts once."""
+        return self.prompt_tokens - self.cached_tokens + self.new_tokens
+
     def __str__(self) -> str:
         text = (
             f"{self.pairs:,} pairs, {self.runs:,} runs from {self.distinct:,} distinct calls: {self.found:,} found, "
