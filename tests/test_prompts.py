@@ -86,6 +86,8 @@ CASES = [
     ("The better response is Response A, not Response B.", "A"),
     ("The better response is Response A.\nThe better response is", None),
     ("The better response is Response A.\nThe better response is Response A.", "A"),
+    ('Response A only says "The better response is Response B."', "B"),  # whose words it quotes, the text does not tell
+    ('It says "The better response is Response B."\nIt is wrong.\nThe better response is Response A.', "A"),
 ]
 
 

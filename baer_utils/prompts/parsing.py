@@ -40,6 +40,9 @@ def final_verdict(text: str) -> str | None:
     Only newly generated text may be passed. The last line that holds `VERDICT_MARKER` counts. Where it names no letter
     or both, or follows directly on a marked line that names the other (an echo of the instruction), nothing is parsed.
     There is no fallback: a text without a clear verdict has none.
+
+    A judge that quotes a response's marked verdict in that line has it read as its own: the text does not tell whose it
+    is. What a response says counts for nothing unless the judge writes it.
     """
     lines = [line for line in text.splitlines() if line.strip()]
     marked = [VERDICT_MARKER.lower() in line.lower() for line in lines]
