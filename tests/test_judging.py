@@ -95,6 +95,16 @@ def test_every_expert_fills_its_rows_for_every_pair(tiny, sums):
     assert (texts["new_tokens"] <= 12).all() and (runs["prompt_sha"].str.len() == 64).all()
 
 
+def test_a_report_says_how_many_prompt_tokens_were_computed_of_what_separate_prompts_would_cost(tiny, sums):
+    runs, report = judged(sums, tiny)
+    assert report.prompt_tokens > report.prompt_tokens - report.cached_tokens > 0 and report.distinct == report.made
+    computed = report.prompt_tokens - report.cached_tokens
+    told = f"Of the {report.prompt_tokens:,} tokens of separate prompts, {computed:,} were computed"
+    assert told in str(report) and report.computed == computed + report.new_tokens
+    once = runs.drop_duplicates(["prompt_sha", "trial"])
+    assert once["prompt_tokens"].sum() == report.prompt_tokens
+
+
 def test_judging_again_finds_every_call_and_gives_the_same_table(tiny, sums, store):
     first, made = judged(sums, tiny, store)
     second, found = judged(sums, tiny, store)

@@ -51,6 +51,12 @@ class JudgingReport:
             f"{self.seconds:.0f} s). {self.cut_responses:,} responses cut, {self.errors:,} calls failed, "
             f"{self.low_mass:,} reads with little label mass."
         )
+        if self.cached_tokens:
+            left = self.prompt_tokens - self.cached_tokens
+            text += (
+                f" Of the {self.prompt_tokens:,} tokens of separate prompts, {left:,} were computed "
+                f"({left / self.prompt_tokens:.0%}): what prompts begin with is computed once."
+            )
         if self.bounds:
             text += f" {self.bounds:,} reads are bounds: the server lists one of their two labels only."
         refused = [f"Refused: {name}. {reason}" for name, reason in self.refused.items()]
