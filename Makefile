@@ -16,10 +16,10 @@ quoted = '$(subst ','\'',$(1))'
 given := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
 settings := $(foreach name,$(filter-out PYTHON ONLY GRID,$(given)),$(call quoted,$(name)=$(value $(name))))
 
-.PHONY: help book grid exercises reference test lab proofs judge clean
+.PHONY: help book grid exercises reference test lab bench proofs judge clean
 
 help:
-	@echo "make book | grid | test | lab | exercises | reference | proofs | clean     (what they do: README.md)"
+	@echo "make book | grid | test | lab | exercises | reference | bench | proofs | clean     (what they do: README.md)"
 
 book: $(STAMP) $(if $(filter-out smollm2-135m%,$(BACKBONE)),,judge)
 	@$(PY) -m baer_utils book $(if $(ONLY),--only $(ONLY)) $(if $(settings),--set $(settings))
@@ -38,6 +38,10 @@ test: $(STAMP) judge
 
 lab: $(STAMP)
 	$(PY) -m jupyterlab notebooks
+
+# hours in all, resumable; make bench ONLY="reads bank" measures these sections
+bench: $(STAMP) judge
+	@$(PY) -m baer_utils bench judge $(if $(ONLY),--only $(ONLY))
 
 proofs: $(STAMP) judge
 	$(PY) -m tests.proofs

@@ -68,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="measure the judge against plain transformers and against peers")
     bench.add_argument("what", choices=["judge"], help="what is measured")
     bench.add_argument("--pairings", type=int, default=5, help="how often the two sides are timed (default: 5)")
-    bench.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only these sections")
+    bench.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only these sections (all)")
     bench.set_defaults(run=bench_judge)
     return top
 
