@@ -369,6 +369,17 @@ def test_cached_tokens_are_exactly_those_that_were_not_computed(tiny):
     assert {a.prompt_tokens - a.cached_tokens for a in trials} == {1}  # chain of thought has paid for their prompts
 
 
+def test_sharing_tells_how_far_it_is_and_ends_whole(tiny, monkeypatch):
+    monkeypatch.setattr("baer_utils.backbones.batching.BATCH_TOKENS", 256)
+    pairs = pairs_of_many_lengths()
+    prompts = [prompt for asked in bank_prompts(pairs).values() for prompt in asked]
+    steps = list(tiny.share_steps(prompts + prompts_of(pairs, self_consistency)))
+    held = dict(tiny._prefixes._held)
+    tiny.share([])
+    assert len(steps) > 3 and steps == sorted(set(steps)) and steps[0] > 0 and steps[-1] == 1.0
+    assert len({len(ids) for ids in held}) > 3 and list(tiny.share_steps([])) == []
+
+
 def test_only_what_at_least_two_different_calls_begin_with_is_held(tiny):
     pairs = pairs_of_many_lengths()[:2]
     tiny.share(prompts_of(pairs, direct))
