@@ -57,8 +57,8 @@ $(STAMP): pyproject.toml
 	@$(PY) -m pip install -qq --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-# keeps outputs/store (paid-for judgments), outputs/reference and data/models (the converted judge)
+# keeps outputs/store (paid-for judgments), outputs/bench (measured so far), outputs/reference and data/models (the judge)
 clean:
-	@find outputs -mindepth 1 -maxdepth 1 ! -name store ! -name reference -exec rm -rf {} + 2>/dev/null || true
+	@find outputs -mindepth 1 -maxdepth 1 ! -name store ! -name reference ! -name bench -exec rm -rf {} + 2>/dev/null || true
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 	@rm -rf .pytest_cache .ruff_cache .hypothesis build
