@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -159,6 +161,8 @@ def test_the_calibrator_keeps_scikit_learns_conventions():
         model.fit(np.array([[None, 1], [1, 1]], dtype=object), [0, 1])
     with pytest.raises(ValueError, match="at least 0"):
         PatternCalibrator((0,), smoothing=-1).fit(audit.Z, audit.y)
+    with pytest.raises(ValueError, match="at least 0"):
+        PatternCalibrator((0,), smoothing=np.inf).fit(audit.Z, audit.y)
     with pytest.raises(ValueError, match="zz"):
         PatternCalibrator(("zz",)).fit(audit.table, audit.y)
 
@@ -209,6 +213,15 @@ def test_bins_come_from_the_fit_rows_alone():
     assert other.Z[:, 0].tolist() == [0, 2, 3, None]
 
 
+def test_scores_of_hard_verdicts_are_binned_beside_the_others():
+    score = np.concatenate([np.full(120, np.inf), np.full(30, -np.inf), np.linspace(-2, 2, 50)])
+    (binned,) = bin_scores(Audit(score[:, None].astype(object), np.arange(200) % 2, ("only",)))
+    by_bin = pd.Series(score).groupby(binned.Z[:, 0].astype(int))
+    assert by_bin.max().is_monotonic_increasing and len(by_bin) == 3 and (by_bin.get_group(2) == np.inf).all()
+    (hard,) = bin_scores(Audit(score[:150, None].astype(object), np.arange(150) % 2, ("only",)), judges=["only"])
+    assert len({*hard.Z[:, 0]}) == 2
+
+
 def test_real_pools_have_the_complete_cases_that_the_reference_states():
     complete = {
         "llmbar": tidy("llmbar", vanilla()).complete()[1][:3],
@@ -244,6 +257,9 @@ def test_what_cannot_be_read_is_refused_in_words():
         Z = np.full((2, 3), 1.0, dtype=object)
         Z[0, 0] = ["a", "list"]
         model.predict(Z)
+    for odd in (Fraction(1, 3), Decimal("0.5"), 1j, (1, 2)):
+        with pytest.raises(ValueError, match="outputs must be texts or numbers"):
+            Audit(np.array([[odd], [1]], dtype=object), [0, 1], ("j",))
     with pytest.raises(ValueError, match="one entry for each of 40"):
         small_audit().take(np.array([True]))
     with pytest.raises(ValueError, match="j gives texts"):

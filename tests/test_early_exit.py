@@ -565,9 +565,10 @@ def test_our_own_judge_as_a_setting_shows_development_pairs_alone_each_beside_it
     audit, pairs = setting.audit, load_pairs("starter_correctness", n_pairs=16)
     half, development = len(audit) // 2, pairs[pairs["split"] != "test"]
     assert half == len(development) and set(audit.groups) == set(development["group_id"])
-    assert audit.judges == (*EXPERTS, *early_exit.ALONE) and set(setting.costs) == set(audit.judges)
+    assert audit.judges == (*EXPERTS, *early_exit.ALONE) and set(setting.costs) == {*audit.judges, "task_type"}
     Z = audit.Z.astype(int)
     assert set(np.unique(Z)) <= {-1, 0, 1} and (Z[half:] == -Z[:half]).all()
     assert (audit.y[half:] == 1 - audit.y[:half]).all()
     assert audit.y[:half].tolist() == ((development["label"] + 1) / 2).tolist()
-    assert all(0 < cost < 10 for cost in setting.costs.values())  # thousands of tokens
+    assert setting.costs["task_type"] == 0  # known with the question
+    assert all(0 < setting.costs[name] < 10 for name in audit.judges)  # thousands of tokens

@@ -374,8 +374,11 @@ def test_slices_that_the_labels_decide_are_refused_by_the_two_judge_router_too()
     leaky = Audit(audit.Z, audit.y, audit.judges, np.where(audit.y == 1, "good", "bad").astype(object))
     with pytest.raises(ValueError, match="made from the labels"):
         fitted(juries.TwoJudgeThreshold(), leaky)
+    costs = dict.fromkeys(audit.judges, 1.0) | {"metadata": 0.0}
     for said in ({"route_key": "metadata"}, {"audit_only": True}):
-        assert fitted(juries.standard_policies(**said)["two_judges"], leaky)[0].places_
+        assert fitted(juries.standard_policies(**said)["two_judges"], leaky, costs=costs)[0].places_
+    with pytest.raises(ValueError, match="a judge or have a price in costs; metadtaa came"):
+        fitted(juries.TwoJudgeThreshold(route_key="metadtaa"), leaky, costs=costs)
 
 
 @pytest.mark.parametrize("n", [40, 400])  # more columns than rows, and fewer

@@ -73,6 +73,8 @@ def test_votes_are_read_from_symbols_and_other_texts_are_refused():
     assert [votes.tolist() for votes in model.votes_] == [[1, 0, 0.5], [0, 0.5, 1]]
     with pytest.raises(ValueError, match="votes must be"):
         VoteCalibrator((0,)).fit(np.array([["good"], ["bad"]], dtype=object), [0, 1])
+    with pytest.raises(ValueError, match="finite numbers"):
+        VoteCalibrator((0,)).fit(np.array([[np.inf], [0.0]], dtype=object), [1, 0])
 
 
 KINDS = [

@@ -234,7 +234,8 @@ def test_slices_made_from_the_labels_are_refused_as_routes(names):
     with pytest.raises(ValueError, match="made from the labels"):
         build_policy(fit, validation)
     assert build_policy(fit, validation, slices=()).routes == {}
-    assert build_policy(fit, validation, route_key="metadata").route_key == ("metadata",)
+    costs = dict.fromkeys(fit.judges, 1.0) | {"metadata": 0.0}
+    assert build_policy(fit, validation, route_key="metadata", costs=costs).route_key == ("metadata",)
     study = build_policy(fit, validation, audit_only=True)
     with pytest.raises(ValueError, match="audit_only"):
         apply_plan(study, [], {})
@@ -253,6 +254,21 @@ def test_a_route_key_is_paid_on_every_item_as_soon_as_anything_is_routed():
     assert key["cost"] == key["calls"] == pytest.approx(2 + share)
     nothing = build_policy(fit, validation, tau_slice=1.0, route_key="topic", costs=costs)
     assert nothing.routes == {} and measure(nothing, test, costs)["cost"] == len(nothing.global_panel)
+
+
+def test_a_misspelt_route_key_is_refused_and_what_is_free_is_priced_at_nothing():
+    fit, validation, test = split_audit(specialist_audit(600), 0)
+    costs = dict.fromkeys(fit.judges, 1.0) | {"topic": 0.25, "subset": 0.0}
+    words = r"a judge or have a price in costs; tpoic came.*broad.*add its price \(0 "
+    for prices in (None, costs):
+        with pytest.raises(ValueError, match=words):
+            build_policy(fit, validation, route_key=("constant", "tpoic"), costs=prices)
+    free = build_policy(fit, validation, **BROAD_FIRST, route_key="subset", costs=costs)
+    assert free.routes and free.route_key_cost == 0
+    assert measure(free, test, costs)["cost"] == pytest.approx(1 + (test.route_names == "hard").mean())
+    saved = json.loads(free.to_json())
+    with pytest.raises(ValueError, match="a cost of every judge and route key"):
+        CallPolicy.from_json(json.dumps(saved | {"route_key": ["tpoic"]}))
 
 
 @pytest.mark.parametrize(
@@ -293,6 +309,47 @@ def test_a_plan_survives_json_and_predicts_the_same_bits():
     ):
         with pytest.raises(ValueError, match="a call plan must"):
             CallPolicy.from_json(wrong)
+
+
+texts = st.text(min_size=1).filter(str.strip)
+legal = texts | st.integers() | st.floats(allow_nan=False) | st.booleans() | st.sampled_from(["inf", "NaN", "null"])
+
+
+@settings(max_examples=40)
+@given(st.lists(st.lists(legal, min_size=1, max_size=4), min_size=1, max_size=3), st.data())
+def test_every_legal_symbol_and_threshold_survives_strict_json(symbols, data):
+    n, tau = 24, data.draw(st.sampled_from([-1.0, -np.inf, 0.0, np.inf]))
+    picks = [data.draw(st.lists(st.sampled_from(own), min_size=n, max_size=n)) for own in symbols]
+    picks = [[data.draw(st.sampled_from([np.inf, -np.inf, True])) if place == 0 else one
+              for place, one in enumerate(own)] for own in picks]  # fmt: skip
+    Z = np.empty((n, len(picks)), dtype=object)
+    for column, own in enumerate(picks):
+        Z[:, column] = own
+    audit = Audit(Z, np.arange(n) % 2, tuple(f"judge {k}" for k in range(len(picks))))
+    plan = build_policy(audit, audit, tau_global=tau).refit(audit)
+    text = plan.to_json()
+    json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    again = CallPolicy.from_json(text)
+    assert again.to_json() == text and again.steps == plan.steps
+    assert again.stopping_report == plan.stopping_report
+    for name, table in plan.tables.items():
+        assert again.tables[name].levels_ == table.levels_ and again.tables[name].patterns_ == table.patterns_
+        kinds = [[[type(symbol) for symbol in own] for own in each.levels_] for each in (table, again.tables[name])]
+        assert kinds[0] == kinds[1]
+    assert (again.predict(Z)[0] == plan.predict(Z)[0]).all() and again.fallback_rate_ == 0
+
+
+def test_a_slice_or_a_judge_called_float_is_not_taken_for_a_number_and_words_for_numbers_are_refused():
+    audit = specialist_audit(600)
+    names = ("float", *audit.judges[1:])
+    renamed = Audit(audit.Z, audit.y, names, np.where(audit.slices == "hard", "float", "easy").astype(object))
+    fit, validation, test = split_audit(renamed, 0)
+    plan = build_policy(fit, validation, seed_panel=("float",), tau_global=0.1)
+    again = CallPolicy.from_json(plan.to_json())
+    assert [*plan.routes] == ["float"] and again.routes == plan.routes and again.costs == plan.costs
+    for text in (plan.to_json().replace('"mean": 0.', '"mean": NaN, "old": 0.', 1), '{"format": Infinity}'):
+        with pytest.raises(ValueError, match="is no JSON"):
+            CallPolicy.from_json(text)
 
 
 def test_a_stream_asks_only_whom_the_plan_calls_and_says_the_same_as_predict():

@@ -145,8 +145,14 @@ def bin_scores(fit: Audit, *others: Audit, judges: Sequence[str] | None = None, 
             raise ValueError(f"scores must be numbers to be binned; {fit.judges[column]} gives texts. Leave it out.")
         if not words and (judges is not None or len(known) > bins):
             score = np.array(levels, dtype=float)[codes[codes >= 0]]
-            edges[column] = np.unique(np.quantile(score, np.arange(1, bins) / bins)) if len(score) else np.empty(0)
+            edges[column] = np.unique(np.quantile(_finite(score), np.arange(1, bins) / bins)) if len(score) else score
     return tuple(_cut(audit, edges) for audit in (fit, *others))
+
+
+def _finite(score: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores in the same order, those of hard verdicts (infinite) one beyond the others: quantiles lie in between."""
+    inside = score[np.isfinite(score)]
+    return np.clip(score, inside.min() - 1, inside.max() + 1) if len(inside) else np.sign(score)
 
 
 def _cut(audit: Audit, edges: dict[int, NDArray[np.float64]]) -> Audit:

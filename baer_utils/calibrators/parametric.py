@@ -129,5 +129,7 @@ def _votes(levels: tuple) -> NDArray[np.float64]:
     if any(isinstance(level, str) for level in levels):
         raise ValueError(f"votes must be numbers, or of {', '.join(VOTES)}; {levels} came. Use another calibrator.")
     number = np.array(levels, dtype=float)
+    if not np.isfinite(number).all():
+        raise ValueError(f"votes must be finite numbers; {levels} came. Use another calibrator.")
     span = number.max() - number.min()
     return (number - number.min()) / span if span else np.full(len(number), 0.5)

@@ -41,8 +41,8 @@ class PatternCalibrator(PanelCalibrator):
         self.smoothing = smoothing
 
     def _learn(self, codes: NDArray[np.int32], y: NDArray[np.float64]) -> None:
-        if not self.smoothing >= 0:
-            raise ValueError(f"smoothing must be at least 0; it is {self.smoothing}.")
+        if not 0 <= self.smoothing < np.inf:
+            raise ValueError(f"smoothing must be a number of at least 0; it is {self.smoothing}.")
         cells = cells_of(codes, codes, self._sizes()).fit
         first, self.count_ = np.unique(cells, return_index=True, return_counts=True)[1:]
         self.codes_, self.sum_ = codes[first], np.bincount(cells, weights=y)

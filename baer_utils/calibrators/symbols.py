@@ -6,7 +6,6 @@ codes are looked at afterwards. This file knows nothing about labels or slices' 
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 
 import numpy as np
@@ -41,7 +40,7 @@ def encode(column: ArrayLike) -> tuple[NDArray[np.int32], tuple[Symbol, ...]]:
     except TypeError as error:
         raise ValueError(f"outputs must be texts or numbers; {error}. Turn each output into one symbol.") from None
     plain = [value.item() if isinstance(value, np.generic) else value for value in found]
-    wrong = [value for value in plain if not isinstance(value, str | numbers.Real)]
+    wrong = [value for value in plain if not isinstance(value, str | int | float)]
     if wrong:
         raise ValueError(
             f"outputs must be texts or numbers; {wrong[0]!r} ({type(wrong[0]).__name__}) came. "

@@ -31,6 +31,7 @@ class Bank:
         has no opinion (a tie, orders that cancel, nothing parsed), so every item is a complete case.
     pair_ids : (N,) names of the pairs. evidence : of the N pairs, columns as `audit.judges`.
     prices : tokens of any set of the experts. silent : {expert: pairs without any parsed answer}, counted and kept.
+    signal : column of the pair table that slices come from, None without.
     """
 
     audit: Audit
@@ -38,6 +39,12 @@ class Bank:
     evidence: Evidence
     prices: BankPrices
     silent: dict[str, int]
+    signal: str | None = None
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """Tokens of every expert as separate prompts; the signal is known with the pair, so it costs nothing."""
+        return self.prices.alone | ({self.signal: 0.0} if self.signal else {})
 
     def pairs_of(self, part: Audit) -> NDArray[np.int64]:
         """Places of the pairs (not the swaps) whose question is in a part of the audit, in the part's order."""
@@ -81,7 +88,7 @@ def bank_of(
     twice = [np.tile(pairs[name].to_numpy(object), 2) if name else None for name in (slices, "group_id")]
     silent = dict(zip(evidence.experts, (~evidence.available).sum(axis=0).tolist(), strict=True))
     prices = BankPrices(runs, experts, pairs["pair_id"])
-    return Bank(Audit(Z, y, tuple(experts), *twice), tuple(pairs["pair_id"]), evidence, prices, silent)
+    return Bank(Audit(Z, y, tuple(experts), *twice), tuple(pairs["pair_id"]), evidence, prices, silent, slices)
 
 
 def bin_evidence(fit: Audit, *others: Audit, bins: int = 1) -> tuple[Audit, ...]:

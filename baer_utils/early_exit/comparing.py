@@ -52,7 +52,7 @@ def compare_policies(
     rows = []
     for seed, split in _splits(bank, seeds, bins):
         for name, policy in policies.items():
-            policy = SymmetricPolicy(policy).fit(split.fit, split.validation, costs=bank.prices.alone, seed=seed)
+            policy = SymmetricPolicy(policy).fit(split.fit, split.validation, costs=bank.costs, seed=seed)
             rows.append({"policy": name, "seed": seed} | _measure(bank, policy, split))
     return pd.DataFrame(rows)
 
@@ -75,7 +75,7 @@ def compare_sizes(
     rows = []
     for seed, split in _splits(bank, seeds, bins):
         for name, chooser in choosers.items():
-            order = chooser.fit(split.fit, split.validation, costs=bank.prices.alone, seed=seed).panel_
+            order = chooser.fit(split.fit, split.validation, costs=bank.costs, seed=seed).panel_
             for size in range(1, len(order) + 1):
                 panel = SymmetricPolicy(ListedPanel(order[:size])).fit(split.fit, split.validation)
                 rows.append({"policy": name, "size": size, "seed": seed} | _measure(bank, panel, split))

@@ -44,7 +44,7 @@ def own_setting(
     -------
     Setting. Judges: the nine experts and `ALONE`; an output is the sign of the evidence: 1 for *a*, -1 for *b*, 0 for
     no opinion. Slices: task types, known with the question; a pair and its swap are two of the 20 fit items that a
-    route needs. Costs: thousands of tokens per pair, as separate prompts.
+    route needs. Costs: thousands of tokens per pair, as separate prompts; the task type is free.
     """
     pairs, judge = load_pairs(benchmark, source, seed=seed, n_pairs=n_pairs), open_backbone(backbone)
     store = open_store(judge.name, benchmark, seed=seed, n_pairs=n_pairs)
@@ -59,7 +59,7 @@ def own_setting(
         audit,
         why="experts of one small judge: many ways to ask, one source of errors",
         signal="task type of the question",
-        costs=(tokens / KILO).to_dict(),
+        costs=(tokens / KILO).to_dict() | {"task_type": 0.0},
         policy={"route_key": "task_type"},
     )
 

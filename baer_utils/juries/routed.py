@@ -20,7 +20,8 @@ from baer_utils.juries.outputs import (
     own_tables,
     standalone_risk,
 )
-from baer_utils.panels.routable import refuse_label_derived
+from baer_utils.panels import call_costs
+from baer_utils.panels.routable import refuse_label_derived, refuse_unpriced
 
 
 class TwoJudgeThreshold:
@@ -30,7 +31,7 @@ class TwoJudgeThreshold:
     ----------
     lam : price of a unit of cost in risk.
     route_key : where slices come from: judges of the pool, called on every item as soon as both judges are in use, or
-        other names, whose cost is then paid for every item; what `RolePolicy` calls by this name.
+        other names, whose price in `costs` is then paid for every item; what `RolePolicy` calls by this name.
     audit_only : as in `build_policy`: without it, or a route key, slices that the labels decide are refused.
 
     Attributes
@@ -85,10 +86,12 @@ class TwoJudgeThreshold:
 
     def _pay_for_keys(self, judges, costs) -> None:
         """Keys are looked up only where slices fall on both sides of the threshold."""
+        prices = call_costs(judges, costs)
+        refuse_unpriced(self.route_key, prices)
         sides = {rate >= self.threshold_ for rate in self.win_rate_.values()}
         used = self.route_key if len(sides) == 2 else ()
         self.keys_ = [judges.index(name) for name in used if name in judges]
-        self.route_key_cost = float(sum((costs or {}).get(name, 0.0) for name in used if name not in judges))
+        self.route_key_cost = float(sum(prices[name] for name in used if name not in judges))
 
     def _choose(self, loss, cost, rates) -> float:
         weak, strong = self.places_

@@ -9,7 +9,7 @@ from baer_utils.calibrators import Audit
 from baer_utils.panels.assembling import assemble
 from baer_utils.panels.manner import PAPER, Search
 from baer_utils.panels.policy import CallPolicy, call_costs
-from baer_utils.panels.routable import refuse_label_derived
+from baer_utils.panels.routable import refuse_label_derived, refuse_unpriced
 from baer_utils.panels.search import GLOBAL
 from baer_utils.roles import check_audits, slice_items
 
@@ -39,7 +39,8 @@ def build_policy(
         `validation`; call `refit` with both joined before the plan is used.
     slices : names of slices that may be routed; None for all that the audits declare, () for none. Where slices overlap
         an item belongs to the first in declared order alone, in search as in use.
-    costs : of a call of each judge (1 by default), and of route keys that are no judges.
+    costs : of a call of each judge (1 by default), and of every route key that is no judge: 0 where it is known before
+        anybody is asked, as metadata are.
     tau_global, tau_slice : a candidate's gain minus lam (lam_slice) times its cost must exceed them strictly.
     seed_panel : judges that are called in any case. search : how gains are measured and panels searched.
     audit_only, route_key : slices from which the labels can be read are refused, unless `route_key` names what tells
@@ -54,7 +55,7 @@ def build_policy(
     ------
     ValueError
         for audits that do not fit together, missing outputs, unknown judges or slices, a slice named "(all)", costs
-        that are not, and slices that the labels decide.
+        that are not, a route key without a price, and slices that the labels decide.
     """
     shared = {
         "slices": slices, "costs": costs, "lam": lam, "lam_slice": lam_slice, "seed_panel": seed_panel,
@@ -90,6 +91,7 @@ def search_plan(
     if GLOBAL in names:
         raise ValueError(f"no slice may be called {GLOBAL}: it stands for all items. Rename that slice.")
     keys = (route_key,) if isinstance(route_key, str) else tuple(route_key or ())
+    refuse_unpriced(keys, prices)
     if names and not (audit_only or keys):
         refuse_label_derived(fit, validation)
     start = fit.columns([*dict.fromkeys(seed_panel)])

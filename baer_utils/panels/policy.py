@@ -42,7 +42,8 @@ class CallPolicy:
     """A fitted calibrator of the global panel under "(all)" and of each routed slice under its name."""
     costs: dict[str, float]
     route_key: tuple[str, ...] = ()
-    """Where slices come from: judges of the pool (called on every item once anything is routed), or other names."""
+    """Where slices come from: judges of the pool (called on every item once anything is routed), or names that `costs`
+    price."""
     audit_only: bool = False
     """The slices are not known at deployment: the plan may be studied, not applied to new items."""
     fallback_rate_: float = field(default=float("nan"), repr=False)
@@ -58,7 +59,7 @@ class CallPolicy:
     def route_key_cost(self) -> float:
         """Paid for every item to learn its slice, where the key is no judge of the pool; 0 when nothing is routed."""
         outside = [name for name in self.route_key if name not in self.judges]
-        return float(sum(self.costs.get(name, 0.0) for name in outside)) if self.routes else 0.0
+        return float(sum(self.costs[name] for name in outside)) if self.routes else 0.0
 
     def judges_for(self, slice: str | None) -> tuple[str, ...]:
         """The judges called on an item of this slice, in order: route keys, global panel, the slice's own."""
@@ -135,8 +136,8 @@ class CallPolicy:
         return probability, called
 
     def to_json(self) -> str:
-        """The whole plan as JSON: calls, tables, costs, the steps and why it stopped; `from_json` gives it back."""
-        return json.dumps({"format": FORMAT, **saved_parts(self)}, indent=1, default=np.generic.item)
+        """The whole plan as strict JSON: calls, tables, costs, steps and why it stopped; `from_json` gives it back."""
+        return json.dumps({"format": FORMAT, **saved_parts(self)}, indent=1, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> CallPolicy:

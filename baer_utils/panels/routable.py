@@ -1,6 +1,8 @@
-"""Which slices may be routes: a slice that the label decides is known only after the answer, and is refused."""
+"""Which slices may be routes: not those that the label decides, nor those whose key has no price."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -27,4 +29,20 @@ def refuse_label_derived(fit: Audit, validation: Audit) -> None:
         raise ValueError(
             f"slices must not be made from the labels: over {len(y)} items every slice has one y alone. "
             "Name what tells the slice of a new item (route_key=), or say audit_only=True."
+        )
+
+
+def refuse_unpriced(route_key: Sequence[str], costs: Mapping[str, float]) -> None:
+    """Refuse a route key that is no judge and has no price: a misspelt name would be free.
+
+    Raises
+    ------
+    ValueError
+        where a name is not in `costs`, which price every judge.
+    """
+    unknown = [name for name in route_key if name not in costs]
+    if unknown:
+        raise ValueError(
+            f"a route key must be a judge or have a price in costs; {', '.join(map(str, unknown))} came, and priced "
+            f"are {', '.join(costs)}. Correct the name, or add its price (0 for what is known before anybody is asked)."
         )

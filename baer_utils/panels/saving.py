@@ -1,9 +1,14 @@
-"""A call plan as JSON and back, exactly: floats are written so that they read back to the same bits."""
+"""A call plan as strict JSON and back, exactly: floats are written so that they read back to the same bits.
+
+JSON has no infinity: an infinite symbol, threshold or error is written as `{"float": "inf"}`.
+"""
 
 from __future__ import annotations
 
 import json
-from math import inf, isfinite
+from math import isfinite
+
+import numpy as np
 
 from baer_utils.calibrators import LogisticCalibrator, PatternCalibrator, VoteCalibrator
 from baer_utils.panels.report import StoppingReport
@@ -13,7 +18,7 @@ TABLES = {kind.__name__: kind for kind in (PatternCalibrator, LogisticCalibrator
 
 
 def saved_parts(plan: object) -> dict[str, object]:
-    """Every field of a plan as plain values.
+    """Every field of a plan as values that JSON has.
 
     Raises
     ------
@@ -24,7 +29,7 @@ def saved_parts(plan: object) -> dict[str, object]:
     if own:
         raise ValueError(f"tables must be of {', '.join(TABLES)} to be written; {', '.join(own)} cannot be.")
     report = plan.stopping_report
-    return {
+    parts = {
         "judges": list(plan.judges),
         "global_panel": list(plan.global_panel),
         "routes": {name: list(judges) for name, judges in plan.routes.items()},
@@ -32,9 +37,10 @@ def saved_parts(plan: object) -> dict[str, object]:
         "route_key": list(plan.route_key),
         "audit_only": plan.audit_only,
         "tables": {name: {"kind": type(table).__name__, **table.to_dict()} for name, table in plan.tables.items()},
-        "steps": _plain(plan.steps),
-        "stopping_report": {**vars(report), "failed": _plain(report.failed)},
+        "steps": [step._asdict() for step in plan.steps],
+        "stopping_report": {**vars(report), "failed": [step._asdict() for step in report.failed]},
     }
+    return _written(parts)
 
 
 def read_parts(text: str, form: str) -> dict[str, object]:
@@ -46,7 +52,7 @@ def read_parts(text: str, form: str) -> dict[str, object]:
         for text that is not JSON, of another format, or lacks a field.
     """
     try:
-        saved = json.loads(text)
+        saved = json.loads(text, object_hook=_read, parse_constant=_refuse)
         found = saved.pop("format", None)
     except (ValueError, AttributeError, TypeError) as error:
         raise ValueError(f"a call plan must be the JSON text of CallPolicy.to_json; it is not ({error}).") from None
@@ -56,6 +62,8 @@ def read_parts(text: str, form: str) -> dict[str, object]:
         called = {*saved["global_panel"], *(judge for panel in saved["routes"].values() for judge in panel)}
         if not called <= {*saved["judges"]} or saved["tables"].keys() != {GLOBAL, *saved["routes"]}:
             raise KeyError("a judge in judges for every call, or a table for every route,")
+        if not {*saved["judges"], *saved["route_key"]} <= saved["costs"].keys():
+            raise KeyError("a cost of every judge and route key")
         report = saved["stopping_report"]
         stability = report["stability"]
         return {
@@ -75,13 +83,26 @@ def read_parts(text: str, form: str) -> dict[str, object]:
         raise ValueError(f"a call plan must hold all that to_json writes; {error} is missing or wrong.") from None
 
 
-def _plain(steps: tuple[Step, ...]) -> list[dict]:
-    """Steps as plain values; the infinite error of a single validation item is null, which JSON has."""
-    return [step._asdict() | {"error": step.error if isfinite(step.error) else None} for step in steps]
-
-
 def _steps(saved: list[dict]) -> tuple[Step, ...]:
-    error = [inf if step["error"] is None else step["error"] for step in saved]
-    return tuple(
-        Step(**step | {"judges": tuple(step["judges"]), "error": e}) for step, e in zip(saved, error, strict=True)
-    )
+    return tuple(Step(**step | {"judges": tuple(step["judges"])}) for step in saved)
+
+
+def _written(value: object) -> object:
+    """A value as JSON has it: numpy's numbers as Python's, what is not finite by name."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dict):
+        return {name: _written(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_written(part) for part in value]
+    return {"float": str(value)} if isinstance(value, float) and not isfinite(value) else value
+
+
+def _read(saved: dict) -> object:
+    """What `_written` made of a number that is not finite; any other object as it is."""
+    named = saved.keys() == {"float"} and isinstance(saved["float"], str)
+    return float(saved["float"]) if named else saved
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
