@@ -474,5 +474,5 @@ def test_single_and_flat_risks_of_real_pools_are_the_published_ones(name):
 
 def test_policies_are_listed_once_and_under_their_names():
     listed = {*juries.bench.NOT_ROLE, *juries.bench.FULL_CALL}
-    assert listed < set(POLICIES) and len(POLICIES) == 15
+    assert listed < set(POLICIES) and len(POLICIES) == 16
     assert not any(a is b for a, b in itertools.combinations(POLICIES.values(), 2))

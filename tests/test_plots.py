@@ -97,8 +97,8 @@ POINTS = pd.DataFrame(
 )  # fmt: skip
 GAINS = pd.DataFrame([[0.02, np.nan, -0.01], [0.001, 0.006, 0.0]], ["first", "second"], ["broad", "easy", "hard"])
 REGIMES = pd.DataFrame(
-    {"action": ["stop early", "keep the single judge"], "lam": 0.002}
-    | {f"{gain}{end}": value for gain in ("stop_gain", "role_gain", "full_gain")
+    {"action": ["stop early", "keep the single judge"], "lam": 0.002, "base": ["nobody", "single"]}
+    | {f"{gain}{end}": value for gain in ("single_gain", "stop_gain", "role_gain", "full_gain")
        for end, value in (("_low", -0.01), ("", 0.01), ("_high", 0.03))},
     index=["LLMBar", "JudgeBench"],
 )  # fmt: skip

@@ -19,8 +19,8 @@ SEEDS = range(3)
 
 
 def rows(setting="made", **risks) -> pd.DataFrame:
-    """Policies on three splits: risks as given; cost and calls 1 for the single best, 2 for role, 5 for the others."""
-    price = {"single_best": 1.0, "stopped": 2.0, "role": 2.0}
+    """Policies on three splits: risks as given; nobody costs 0, the single best judge 1, role 2, the others 5."""
+    price = {"nobody_called": 0.0, "single_best": 1.0, "stopped": 2.0, "role": 2.0}
     parts = []
     for policy, risk in risks.items():
         values = np.broadcast_to(np.asarray(risk, dtype=float), 3)
@@ -48,7 +48,7 @@ def test_ten_splits_use_the_published_quantile():
 
 
 NOISE = np.array([-0.001, 0.0, 0.001])
-CASES = [  # risks of single_best, stopped, role, flat_all, ridge_stack; the action
+CASES = [  # risks of single_best, stopped, role, flat_all, ridge_stack beside a constant's 0.25; the action
     (0.14, 0.18, 0.175 + NOISE, 0.24, 0.24, regimes.KEEP),
     (0.00, 0.00, 0.00, 0.00, 0.00, regimes.KEEP),  # saturated
     (0.20, 0.18, 0.16 + NOISE, 0.21, 0.21, regimes.ROUTE),
@@ -58,6 +58,12 @@ CASES = [  # risks of single_best, stopped, role, flat_all, ridge_stack; the act
     (0.11, 0.16, 0.16 + NOISE, 0.21, 0.12, regimes.KEEP),
     (0.20, 0.20, 0.19 + 30 * NOISE, 0.21, 0.21, regimes.KEEP),  # not beyond chance
     (0.20, 0.20, 0.19 + 30 * NOISE, 0.21, 0.15, regimes.FULL),  # the one thing that is beyond chance
+    (0.26, 0.25, 0.25 + NOISE, 0.30, 0.27, regimes.NOBODY),  # an empty plan, and nothing else is below a constant
+    (0.249, 0.25, 0.25 + NOISE, 0.30, 0.27, regimes.NOBODY),  # below it, and not worth the call
+    (0.24 + 30 * NOISE, 0.25, 0.25 + NOISE, 0.30, 0.27, regimes.NOBODY),  # below it, and not beyond chance
+    (0.24 + 30 * NOISE, 0.23, 0.23 + NOISE, 0.30, 0.27, regimes.STOP),  # the panel is, beside a judge that is not
+    (0.26, 0.25, 0.22 + NOISE, 0.30, 0.27, regimes.ROUTE),
+    (0.26, 0.25, 0.25 + NOISE, 0.30, 0.22, regimes.FULL),
 ]
 
 
@@ -65,17 +71,21 @@ CASES = [  # risks of single_best, stopped, role, flat_all, ridge_stack; the act
 def test_the_regime_map_follows_its_rules(case):
     *risks, action = case
     policies = ("single_best", "stopped", "role", "flat_all", "ridge_stack")
-    found = regimes.regime_map(rows(**dict(zip(policies, risks, strict=True)))).loc["made"]
+    table = rows(nobody_called=0.25, **dict(zip(policies, risks, strict=True)))
+    found = regimes.regime_map(table).loc["made"]
     assert found["action"] == action and found["rule"] == regimes.RULES[action]
-    assert f"single {risks[0]:.3f}" in found["evidence"]
+    assert f"nobody 0.250 at 0.00, single {np.mean(risks[0]):.3f} at 1.00" in found["evidence"]
+    useful = table.query("policy == 'single_best'")["risk"] + 0.002  # one call
+    assert found["base"] == ("single" if regimes.split_interval(useful - 0.25)["high"] < 0 else "nobody")
 
 
 def test_the_regime_map_says_what_it_compares_and_which_copies_to_drop():
-    table = rows(single_best=0.2, stopped=0.18, role=0.16 + NOISE, flat_all=0.2)
+    table = rows(nobody_called=0.25, single_best=0.2, stopped=0.18, role=0.16 + NOISE, flat_all=0.2)
     assert regimes.regime_map(table, copies={"made": 4}).loc["made", "also"] == "drop copies (4)"
     assert regimes.regime_map(table).loc["made", "also"] == ""
-    with pytest.raises(ValueError, match="stopped is missing"):
-        regimes.regime_map(table[table["policy"] != "stopped"])
+    for name in ("stopped", "nobody_called"):
+        with pytest.raises(ValueError, match=f"{name} is missing"):
+            regimes.regime_map(table[table["policy"] != name])
     with pytest.raises(ValueError, match="every full-call policy is missing"):
         regimes.regime_map(table[table["policy"] != "flat_all"])
 
@@ -275,6 +285,18 @@ def test_the_pair_audit_covers_every_slice_that_could_be_routed():
     for row in table.itertuples():
         left = 4 - len(row.panel)
         assert row.pairs == left * (left - 1) // 2
+
+
+def test_coins_say_call_nobody_and_only_that_is_firm_when_each_call_costs():
+    rng = np.random.default_rng(0)
+    audit = Audit(rng.integers(0, 2, (400, 5)).astype(object), rng.integers(0, 2, 400), tuple("abcde"))
+    table = regimes.measure_settings({"coins": regimes.Setting(audit)})
+    found = regimes.regime_map(table, lam=0.01).loc["coins"]
+    assert found["action"] == regimes.NOBODY and found["firm"] and found["base"] == "nobody"
+    nobody = table[table["policy"] == "nobody_called"]
+    assert (nobody["calls"] == 0).all() and (nobody["cost"] == 0).all()
+    empty = table[(table["policy"] == "role") & (table["calls"] == 0)].set_index("seed")["risk"]
+    assert len(empty) and (empty == nobody.set_index("seed")["risk"].loc[empty.index]).all()
 
 
 def test_judgebench_says_keep_the_single_judge():

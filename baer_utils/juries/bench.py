@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baer_utils.juries.cascades import FrugalCascade
-from baer_utils.juries.chosen import CorrelationDiverse, FlatAll, QualityDiverse, SingleBest, TopK
+from baer_utils.juries.chosen import CorrelationDiverse, FlatAll, NobodyCalled, QualityDiverse, SingleBest, TopK
 from baer_utils.juries.escalation import TrustOrEscalate
 from baer_utils.juries.jurors import DawidSkene, ReliabilityJury
 from baer_utils.juries.routed import TwoJudgeThreshold
@@ -25,14 +25,15 @@ def standard_policies(**settings) -> dict[str, object]:
     Returns
     -------
     dict
-        name -> unfitted policy: role, stopped (the role policy that routes nobody), single_best, flat_all, `NOT_ROLE`,
-        the rest of `FULL_CALL`, frugal_cascade, two_judges, trust_or_escalate.
+        name -> unfitted policy: role, stopped (the role policy that routes nobody), nobody_called, single_best,
+        flat_all, `NOT_ROLE`, the rest of `FULL_CALL`, frugal_cascade, two_judges, trust_or_escalate.
     """
     lam = settings.get("lam", 0.0)
     unrouted = {**settings, "slices": ()}
     return {
         "role": RolePolicy(**settings),
         "stopped": RolePolicy(**unrouted),
+        "nobody_called": NobodyCalled(),
         "single_best": SingleBest(),
         "flat_all": FlatAll(),
         "top_k": TopK(role=RolePolicy(**settings)),

@@ -1,4 +1,4 @@
-"""Fixed panels, the same for every item: the single best judge, all of them, and the best or most diverse k.
+"""Fixed panels, the same for every item: nobody, the single best judge, all of them, the best or most diverse k.
 
 Each chooses its judges by validation quality and nominal diversity, and reads the joint pattern of what it called in
 the same calibrator as the role policy. None knows slices or conditional value: that is the difference to be measured.
@@ -66,6 +66,13 @@ class FixedPanel:
 
     def _choose(self, parts: Construction, size: int) -> list[int]:
         return by_quality(standalone_risk(parts), parts.judges)[:size]
+
+
+class NobodyCalled(FixedPanel):
+    """No call at all: the label mean of the construction items, at no cost. What every call has to beat."""
+
+    def _size(self, fit, validation, costs, seed) -> int:
+        return 0
 
 
 class SingleBest(FixedPanel):

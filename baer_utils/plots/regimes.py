@@ -27,6 +27,7 @@ from baer_utils.plots.look import (
 POLICIES = {
     "role": ("#000000", "D"),
     "stopped": ("#000000", "s"),
+    "nobody_called": ("#AA4499", "_"),
     "single_best": ("#CC6677", "o"),
     "top_k": ("#117733", "^"),
     "correlation_diverse": ("#117733", "v"),
@@ -120,29 +121,33 @@ def role_profiles(gains: pd.DataFrame, *, tau_global: float, tau_slice: float) -
 
 
 def regime_chart(regimes: pd.DataFrame) -> BookFigure:
-    """What the stopped panel, its routes and a full panel gain over the single best judge, and the action that follows.
+    """What policies gain over the single best judge, or over nobody where that judge is no better; and the action.
 
     Parameters
     ----------
-    regimes : what `regimes.regime_map` returns: indexed by setting; action, lam, and stop_gain, role_gain and full_gain
-        with their low and high: gains in risk less lam for every unit of cost.
+    regimes : what `regimes.regime_map` returns: indexed by setting; action, lam, base, and single_gain (drawn where the
+        base is nobody), stop_gain, role_gain and full_gain with their low and high: gains in risk less lam for every
+        unit of cost.
     """
-    figure, (ax,) = new_figure(1.4 + 0.62 * len(regimes))
+    figure, (ax,) = new_figure(1.4 + 0.75 * len(regimes))
     looks = {
-        "stop_gain": (-0.22, *POLICIES["stopped"], "stopped panel, nobody routed"),
-        "role_gain": (0.0, *POLICIES["role"], "role policy"),
-        "full_gain": (0.22, *POLICIES["ridge_stack"], "best full-call policy"),
+        "single_gain": (-0.36, *POLICIES["single_best"], "single best judge, where the base is nobody"),
+        "stop_gain": (-0.12, *POLICIES["stopped"], "stopped panel, nobody routed"),
+        "role_gain": (0.12, *POLICIES["role"], "role policy"),
+        "full_gain": (0.36, *POLICIES["ridge_stack"], "best full-call policy"),
     }
     for gain, (shift, colour, mark, text) in looks.items():
-        places = np.arange(len(regimes)) + shift
-        ax.hlines(places, regimes[f"{gain}_low"], regimes[f"{gain}_high"], color=colour, linewidth=1.6)
-        ax.plot(regimes[gain], places, mark, color=colour, markersize=7, linestyle="none", label=text,
+        shown = (regimes["base"] == "nobody").to_numpy() | (gain != "single_gain")
+        places, drawn = np.flatnonzero(shown) + shift, regimes[shown]
+        ax.hlines(places, drawn[f"{gain}_low"], drawn[f"{gain}_high"], color=colour, linewidth=1.6)
+        ax.plot(drawn[gain], places, mark, color=colour, markersize=7, linestyle="none", label=text,
                 markerfacecolor="white" if gain == "stop_gain" else colour)  # fmt: skip
-    reference(ax, x=0, text="single best judge")
-    names = [f"{name}\n{row['action']}" for name, row in regimes.iterrows()]
+    reference(ax, x=0, text="base")
+    words = {"single": "single best judge", "nobody": "nobody"}
+    names = [f"{name}\n{row['action']}\n(base: {words[row['base']]})" for name, row in regimes.iterrows()]
     row_names(ax, names)
     lam = regimes["lam"].iloc[0] if len(regimes) else 0
-    decorate(ax, f"risk gained over the single best judge, less {lam:g} per unit of cost", "")
+    decorate(ax, f"risk gained over the base, less {lam:g} per unit of cost", "")
     legend_below(figure, ax, columns=2)
     return figure
 

@@ -14,23 +14,29 @@ import pandas as pd
 from baer_utils.juries.bench import FULL_CALL
 from baer_utils.regimes.comparing import paired_difference
 
-KEEP, FULL, ROUTE, STOP, DROP = (
-    "keep the single judge", "pay for the full panel", "route specialists", "stop early", "drop copies",
+NOBODY, KEEP, FULL, ROUTE, STOP, DROP = (
+    "call nobody", "keep the single judge", "pay for the full panel", "route specialists", "stop early", "drop copies",
 )  # fmt: skip
+BASE = "the base (the single best judge where that is below a constant which calls nobody, else this constant)"
 RULES = {
-    FULL: "the best full-call policy has a net risk below the single best judge's, and below the role policy's where "
-    "the stopped panel, routed or not, is below the single best judge too",
-    ROUTE: "the role policy is below the single best judge, and its unrouted half is not, or is undercut by it too",
-    STOP: "the stopped panel is below the single best judge with nobody routed, and its routes do not lower it further",
-    KEEP: "neither the stopped panel, routed or not, nor the best full-call policy is below the single best judge",
+    FULL: f"the best full-call policy has a net risk below {BASE}, and below the role policy's where the stopped "
+    "panel, routed or not, is below the base too",
+    ROUTE: f"the role policy is below {BASE}, and its unrouted half is not, or is undercut by it too",
+    STOP: f"the stopped panel is below {BASE} with nobody routed, and its routes do not lower it further",
+    KEEP: "the single best judge is below a constant which calls nobody, and neither the stopped panel, routed or not, "
+    "nor the best full-call policy is below the single best judge",
+    NOBODY: "nothing that calls anybody is below a constant: not the single best judge, not the stopped panel, routed "
+    "or not, and not the best full-call policy",
 }
 GAINS = {  # (what is worse if the gain is positive, what is better)
-    "role_gain": ("single", "role"),
-    "stop_gain": ("single", "stopped"),
-    "full_gain": ("single", "full"),
+    "single_gain": ("nobody", "single"),
+    "role_gain": ("base", "role"),
+    "stop_gain": ("base", "stopped"),
+    "full_gain": ("base", "full"),
     "route_gain": ("stopped", "role"),
     "full_over_role": ("role", "full"),
 }
+POLICIES = {"nobody": "nobody_called", "single": "single_best", "stopped": "stopped", "role": "role"}
 BOUNDS = ("low", "high", "wide_low", "wide_high")
 
 
@@ -40,7 +46,7 @@ def regime_map(table: pd.DataFrame, *, copies: Mapping[str, int] | None = None, 
     Parameters
     ----------
     table : a row per setting, policy and split: columns setting, policy, seed, risk, cost. Policies must include
-        single_best, role, stopped (the role policy that routes nobody) and at least one full-call policy.
+        nobody_called, single_best, role, stopped (the role policy that routes nobody) and one full-call policy or more.
     copies : number of judges of a setting that repeat another one (`repeated_judges`), where known.
     lam : what a unit of cost must gain in risk. The default is the middle of the paper's sweep (its Table 18); at 0
         seventeen calls for a hundredth of risk are worth buying.
@@ -48,14 +54,16 @@ def regime_map(table: pd.DataFrame, *, copies: Mapping[str, int] | None = None, 
     Returns
     -------
     frame indexed by setting: action, rule, evidence (a sentence), firm, also (drop copies, where judges repeat), lam;
-    full_policy; the risk and cost of single, stopped, role and full (`role_risk`, `role_cost`); and the `GAINS` in net
-    risk with their bounds (`role_gain`, `role_gain_low`, `role_gain_wide_low`): positive favours what comes second.
+    base (single or nobody: what the other actions have to beat); full_policy; the risk and cost of nobody, single,
+    stopped, role and full (`role_risk`, `role_cost`); and the `GAINS` in net risk with their bounds (`role_gain`,
+    `role_gain_low`, `role_gain_wide_low`): positive favours what comes second.
 
     Notes
     -----
     The first of `RULES` that holds. The best full-call policy is picked by its mean risk on the very splits it is
     compared on, which favours it; where a stopped panel is worth having, it must beat that as well. To keep the single
-    judge is firm where the role policy is worse in the wider interval too. Judges that repeat another exactly (value 0
+    judge is firm where the role policy is worse in the wider interval too; to call nobody, where the single best judge
+    is (an empty plan is the constant itself, and never worse). Judges that repeat another exactly (value 0
     whatever the panel) can be dropped beside any action. The paper draws its map by hand and states no rule: these are
     ours.
 
@@ -85,17 +93,19 @@ def _compare(setting: str, part: pd.DataFrame, lam: float) -> dict:
     part = part.assign(net=part["risk"] + lam * part["cost"])
     means = part.groupby("policy")[["risk", "cost"]].mean()
     full = [name for name in FULL_CALL if name in means.index]
-    missing = [name for name in ("single_best", "role", "stopped") if name not in means.index]
+    missing = [name for name in POLICIES.values() if name not in means.index]
     if missing or not full:
         raise ValueError(
-            f"{setting}: a regime map compares single_best, role, stopped and one of {', '.join(FULL_CALL)}; "
+            f"{setting}: a regime map compares {', '.join(POLICIES.values())} and one of {', '.join(FULL_CALL)}; "
             f"{', '.join(missing) or 'every full-call policy'} is missing. Measure `juries.standard_policies()`."
         )
     best = str(means.loc[full, "risk"].idxmin())
-    names = {"single": "single_best", "stopped": "stopped", "role": "role", "full": best}
-    numbers: dict = {"full_policy": best}
+    names = {**POLICIES, "full": best}
+    useful = paired_difference(part, "nobody_called", "single_best", "net")["low"] > 0
+    numbers: dict = {"base": "single" if useful else "nobody", "full_policy": best}
     for short, name in names.items():
         numbers |= {f"{short}_risk": float(means.at[name, "risk"]), f"{short}_cost": float(means.at[name, "cost"])}
+    names["base"] = names[numbers["base"]]
     for gain, (worse, better) in GAINS.items():
         difference = paired_difference(part, names[worse], names[better], "net")
         numbers[gain] = difference["mean"]
@@ -117,14 +127,17 @@ def _decide(numbers: dict) -> tuple[str, bool]:
         return ROUTE, positive("wide_low", "role_gain")
     if positive("low", "stop_gain"):
         return STOP, positive("wide_low", "stop_gain")
+    if numbers["base"] == "nobody":
+        return NOBODY, numbers["single_gain_wide_high"] < 0
     return KEEP, numbers["role_gain_wide_high"] < 0
 
 
 def _evidence(action: str, n: dict) -> str:
     """The numbers behind an action, as a sentence."""
-    labels = {"single": "single", "stopped": "unrouted", "role": "role", "full": n["full_policy"].replace("_", " ")}
+    labels = {"nobody": "nobody", "single": "single", "stopped": "unrouted", "role": "role"}
+    labels["full"] = n["full_policy"].replace("_", " ")
     risks = ", ".join(f"{text} {n[f'{key}_risk']:.3f} at {n[f'{key}_cost']:.2f}" for key, text in labels.items())
-    gain = {FULL: "full_gain", ROUTE: "role_gain", STOP: "stop_gain", KEEP: "role_gain"}[action]
-    worse, better = (labels[key] for key in GAINS[gain])
+    gain = {FULL: "full_gain", ROUTE: "role_gain", STOP: "stop_gain", KEEP: "role_gain", NOBODY: "single_gain"}[action]
+    worse, better = (labels[n["base"] if key == "base" else key] for key in GAINS[gain])
     interval = f"{n[gain]:+.3f} [{n[f'{gain}_low']:+.3f}, {n[f'{gain}_high']:+.3f}]"
     return f"risk at cost: {risks}; net gain of {better} over {worse} {interval}"
