@@ -12,7 +12,7 @@ import pytest
 
 import baer_utils.judging as judging
 from baer_utils.__main__ import main
-from baer_utils.costs import TOGETHER, TOKENS, dry_run, native_calls, price, standalone
+from baer_utils.costs import TOGETHER, TOKENS, dry_run, native_calls, price, priced, standalone
 from baer_utils.debias import bank_runs, fit_debias, protocols_for
 from baer_utils.judging import judge_pairs
 from baer_utils.judging.planning import ResponseLimit
@@ -119,6 +119,28 @@ def test_numbers_are_per_pair_of_those_asked_for_and_an_expert_that_never_ran_co
     assert bill.loc["direct"].tolist() == [4 / 3, mine["prompt_tokens"].sum() / 3, 0]
     assert bill.loc["GPT-9"].tolist() == [0, 0, 0]
     assert price(whole.runs, ["GPT-9"], ids) == price(whole.runs, [], ids) == dict.fromkeys([*price(mine, [])], 0.0)
+
+
+def test_a_price_table_prices_tokens_calls_and_time_of_every_backbone(whole, few):
+    runs, names = whole.runs, ["direct", "pride", "chain_of_thought", "pointwise"]
+    alone = standalone(runs, names, few["pair_id"])
+    for prices in ({"prompt_tokens": 2e-6, "new_tokens": 8e-6}, {"calls": 3.0}):
+        by_hand = sum(alone[name] * price for name, price in prices.items())
+        assert priced(runs, names, prices, few["pair_id"]) == pytest.approx(by_hand.to_dict())
+    seconds = runs[runs["protocol"] == "pointwise"]["seconds"].sum() / len(few)
+    assert priced(runs, ["pointwise"], {"seconds": 1.0})["pointwise"] == pytest.approx(seconds) and seconds > 0
+    two = runs.assign(backbone=np.where(runs["protocol"] == "direct", "large", "small"))
+    table = pd.DataFrame({"calls": [5.0, 1.0], "new_tokens": [0.0, 0.5]}, index=["large", "small"])
+    by_model = priced(two, names, table, few["pair_id"])
+    assert by_model["direct"] == by_model["pride"] == 5 * alone.at["direct", "calls"]
+    other = alone.loc["chain_of_thought"]
+    assert by_model["chain_of_thought"] == pytest.approx(other["calls"] + 0.5 * other["new_tokens"])
+    wrong = ({}, {"tokens": 1.0}, {"calls": -1.0}, {"calls": float("nan")}, table.drop("small"))
+    for prices in wrong:
+        with pytest.raises(ValueError, match="prices must be numbers of at least 0"):
+            priced(two, names, prices)
+    with pytest.raises(ValueError, match="every call must have new_tokens to be priced"):
+        priced(two.assign(new_tokens=np.nan), names, table)
 
 
 # ---------------------------------------------------------------- together

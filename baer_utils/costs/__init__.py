@@ -5,11 +5,12 @@ one content begin with is computed once. `pride` and `calibraeval` read direct j
 these reads cost and add nothing to a bank that has them.
 """
 
-from baer_utils.costs.alone import TOKENS, calls_of, native_calls, per_pair, standalone
+from baer_utils.costs.alone import PRICED, TOKENS, calls_of, native_calls, per_pair, priced, standalone
 from baer_utils.costs.planned import TOGETHER, dry_run
 from baer_utils.costs.together import SharedCalls, price
 
 __all__ = [
+    "PRICED",
     "SharedCalls",
     "TOGETHER",
     "TOKENS",
@@ -18,5 +19,6 @@ __all__ = [
     "native_calls",
     "per_pair",
     "price",
+    "priced",
     "standalone",
 ]

@@ -6,8 +6,9 @@ nothing about what calls share.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
 from baer_utils.debias import EXCHANGED_VIEWS, SOURCE, content_order
@@ -15,6 +16,7 @@ from baer_utils.protocols import DERIVED
 from baer_utils.records import about
 
 TOKENS = ["prompt_tokens", "new_tokens"]
+PRICED = ["calls", *TOKENS, "seconds"]  # what a price table may price
 
 
 def calls_of(runs: pd.DataFrame, expert: str) -> pd.DataFrame:
@@ -60,6 +62,49 @@ def standalone(runs: pd.DataFrame, experts: Sequence[str], pair_ids: Sequence[st
     mine, n = of_pairs(runs, pair_ids)
     bills = {name: per_pair(calls_of(mine, name), n) for name in experts}
     return pd.DataFrame.from_dict(bills, orient="index", columns=["calls", *TOKENS]).rename_axis("expert")
+
+
+def priced(
+    runs: pd.DataFrame,
+    experts: Sequence[str],
+    prices: Mapping[str, float] | pd.DataFrame,
+    pair_ids: Sequence[str] | None = None,
+) -> dict[str, float]:
+    """What each expert costs by itself in the unit of a price table: money, time, or anything that is named.
+
+    Parameters
+    ----------
+    runs, experts, pair_ids : as in `standalone`; the runs may be of several backbones.
+    prices : price of one of each of `PRICED`; what is not named costs nothing. A mapping holds for every backbone
+        (``{"seconds": 1}`` is the time of calls made one after the other), a frame has a row for each backbone.
+
+    Returns
+    -------
+    dict, expert -> cost per pair: what `panels.build_policy` takes as costs.
+
+    Raises
+    ------
+    ValueError : for a price of anything else, negative or missing; a backbone without a row; a count that is missing.
+    """
+    mine, n = of_pairs(runs, pair_ids)
+    mine = mine.assign(calls=1.0).reset_index(drop=True)
+    names = mine["backbone"].unique()
+    table = prices if isinstance(prices, pd.DataFrame) else pd.DataFrame([prices] * len(names), index=names)
+    wrong = [str(name) for name in table.columns if name not in PRICED]
+    left = [str(name) for name in names if name not in table.index]
+    if wrong or left or not table.columns.size or not (table.to_numpy(float) >= 0).all():
+        raise ValueError(
+            f"prices must be numbers of at least 0 for some of {', '.join(PRICED)}, and for every backbone; unknown: "
+            f"{', '.join(wrong) or 'none'}, backbones without a price: {', '.join(left) or 'none'}."
+        )
+    counts = mine[[*table.columns]].to_numpy(float)
+    if np.isnan(counts).any():
+        missing = mine.columns[mine.columns.isin(table.columns) & mine.isna().any().to_numpy()]
+        raise ValueError(
+            f"every call must have {', '.join(missing)} to be priced; some have none. Price calls instead."
+        )
+    bill = pd.Series((counts * table.loc[mine["backbone"]].to_numpy(float)).sum(axis=1))
+    return {name: float(bill[calls_of(mine, name).index].sum()) / n for name in experts}
 
 
 def per_pair(calls: pd.DataFrame, n: int) -> dict[str, float]:

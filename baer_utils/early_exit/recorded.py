@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from baer_utils.backbones import open_backbone
 from baer_utils.benchmarks import load_pairs
 from baer_utils.calibrators import Audit
-from baer_utils.costs import TOKENS, standalone
+from baer_utils.costs import TOKENS, priced
 from baer_utils.debias import fit_debias, protocols_for
 from baer_utils.early_exit.bank import bank_of, bin_evidence
 from baer_utils.judging import answerable, judge_pairs
@@ -27,24 +27,30 @@ from baer_utils.store import open_store, seal
 from baer_utils.verification import reference_evidence
 
 ALONE = ("pointwise", "likelihood_mean", "reference")  # what never sees the other response
-KILO = 1000  # tokens in a unit of cost
+THOUSANDS = dict.fromkeys(TOKENS, 0.001)  # a unit of cost is a thousand tokens
 
 
 def own_setting(
-    benchmark: str, source: str | Path | None = None, *, backbone: str, seed: int = 0, n_pairs: int = 0
+    benchmark: str,
+    source: str | Path | None = None,
+    *,
+    backbone: str,
+    seed: int = 0,
+    n_pairs: int = 0,
+    prices: Mapping[str, float] | pd.DataFrame = THOUSANDS,
 ) -> Setting:
     """The audit of our own judge on the development pairs of a benchmark, every pair beside its swap.
 
     Parameters
     ----------
     benchmark, source, seed, n_pairs : as for `load_pairs`. backbone : as for `open_backbone`; answers are kept in the
-        store of the book and found there again.
+        store of the book and found there again. prices : as for `costs.priced`; by default thousands of tokens.
 
     Returns
     -------
     Setting. Judges: the nine experts and `ALONE`; an output is the sign of the evidence: 1 for *a*, -1 for *b*, 0 for
     no opinion. Slices: task types, known with the question; a pair and its swap are two of the 20 fit items that a
-    route needs. Costs: thousands of tokens per pair, as separate prompts; the task type is free.
+    route needs. Costs: per pair, as separate prompts; the task type is free.
     """
     pairs, judge = load_pairs(benchmark, source, seed=seed, n_pairs=n_pairs), open_backbone(backbone)
     store = open_store(judge.name, benchmark, seed=seed, n_pairs=n_pairs)
@@ -54,12 +60,11 @@ def own_setting(
     known = pairs[pairs["label"].notna()].reset_index(drop=True)
     bank = bank_of(known, runs, EXPERTS, debias=fit_debias(runs, pairs), slices="task_type")
     audit = bin_evidence(with_signals(bank.audit, alone_scores(runs, known["pair_id"])))[0]
-    tokens = standalone(runs, audit.judges, known["pair_id"])[TOKENS].sum(axis=1)
     return Setting(
         audit,
         why="experts of one small judge: many ways to ask, one source of errors",
         signal="task type of the question",
-        costs=(tokens / KILO).to_dict() | {"task_type": 0.0},
+        costs=priced(runs, audit.judges, prices, known["pair_id"]) | {"task_type": 0.0},
         policy={"route_key": "task_type"},
     )
 
