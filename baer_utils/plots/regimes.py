@@ -27,7 +27,7 @@ from baer_utils.plots.look import (
 POLICIES = {
     "role": ("#000000", "D"),
     "stopped": ("#000000", "s"),
-    "nobody_called": ("#AA4499", "_"),
+    "nobody_called": ("#AA4499", "x"),
     "single_best": ("#CC6677", "o"),
     "top_k": ("#117733", "^"),
     "correlation_diverse": ("#117733", "v"),

@@ -25,8 +25,8 @@ RULES = {
     STOP: f"the stopped panel is below {BASE} with nobody routed, and its routes do not lower it further",
     KEEP: "the single best judge is below a constant which calls nobody, and neither the stopped panel, routed or not, "
     "nor the best full-call policy is below the single best judge",
-    NOBODY: "nothing that calls anybody is below a constant: not the single best judge, not the stopped panel, routed "
-    "or not, and not the best full-call policy",
+    NOBODY: "none of these is below a constant which calls nobody: the single best judge, the stopped panel, routed or "
+    "not, the best full-call policy",
 }
 GAINS = {  # (what is worse if the gain is positive, what is better)
     "single_gain": ("nobody", "single"),
