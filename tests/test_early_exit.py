@@ -43,6 +43,7 @@ from baer_utils.early_exit import (
     savings,
     stack_terms,
 )
+from baer_utils.early_exit.exits import expert_weights, term_limits
 from baer_utils.evidence import run_array, summarize
 from baer_utils.features import stack_features
 from baer_utils.juries import FixedPanel, FlatAll, FrugalCascade, LogisticStack, RidgeStack, SingleBest, TopK
@@ -99,7 +100,7 @@ def policies(judges: tuple[str, ...]) -> dict[str, object]:
 
 
 @patch("baer_utils.early_exit.bank.BankPrices")  # takes most of the time, and nothing is asked of prices here
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(banks())
 def test_the_swapped_bank_is_the_same_audit_with_its_halves_exchanged(_, tables):
     pairs, runs, experts = tables
@@ -114,20 +115,26 @@ def test_the_swapped_bank_is_the_same_audit_with_its_halves_exchanged(_, tables)
     assert list(one.groups) == [*pairs["group_id"], *pairs["group_id"]] and list(one.slices[:n]) == list(one.slices[n:])
 
 
-@settings(max_examples=25)
-@given(symmetric_parts())
-def test_what_a_policy_says_of_a_pair_and_of_its_swap_adds_up_to_one_and_costs_the_same_calls(parts):
+@settings(max_examples=15)
+@given(symmetric_parts(), st.integers(0, 2**14 - 1))
+def test_answers_for_a_pair_and_its_swap_add_up_to_one_at_the_same_calls_whichever_response_is_called_a(parts, mask):
     fit, validation, Z = parts
+    n = len(fit) // 2
+    turned = np.array([mask >> place & 1 for place in range(n)], dtype=bool)
+    order = np.concatenate(
+        [np.where(turned, np.arange(n) + n, np.arange(n)), np.where(turned, np.arange(n), np.arange(n) + n)]
+    )
     for name, policy in policies(fit.judges).items():
-        asked = SymmetricPolicy(policy).fit(fit, validation)
-        p, called = asked.predict(Z)
-        q, called_swapped = asked.predict(-Z)
+        p, called = SymmetricPolicy(policy).fit(fit, validation).predict(Z)
+        q, called_swapped = SymmetricPolicy(policy).predict(-Z)
         assert (p + q == 1.0).all() and ((p >= 0) & (p <= 1)).all(), name
         assert np.array_equal(called, called_swapped), name
         assert (p[(Z == 0).all(axis=1)] == 0.5).all(), name
+        after = SymmetricPolicy(policy).fit(fit.take(order), validation).predict(Z)
+        assert np.array_equal(p, after[0]) and np.array_equal(called, after[1]), name
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(symmetric_parts())
 def test_making_a_policy_symmetric_moves_a_table_by_its_rounding_only_and_an_unseen_pattern_gets_one_half(parts):
     fit, validation, Z = parts
@@ -142,21 +149,6 @@ def test_making_a_policy_symmetric_moves_a_table_by_its_rounding_only_and_an_uns
 
 
 @settings(max_examples=20)
-@given(symmetric_parts(), st.integers(0, 2**14 - 1))
-def test_which_response_of_a_construction_pair_is_called_a_changes_no_plan_and_no_prediction(parts, mask):
-    fit, validation, Z = parts
-    n = len(fit) // 2
-    turned = np.array([mask >> place & 1 for place in range(n)], dtype=bool)
-    order = np.concatenate(
-        [np.where(turned, np.arange(n) + n, np.arange(n)), np.where(turned, np.arange(n), np.arange(n) + n)]
-    )
-    for name, policy in policies(fit.judges).items():
-        before = SymmetricPolicy(policy).fit(fit, validation).predict(Z)
-        after = SymmetricPolicy(policy).fit(fit.take(order), validation).predict(Z)
-        assert np.array_equal(before[0], after[0]) and np.array_equal(before[1], after[1]), name
-
-
-@settings(max_examples=40)
 @given(symmetric_parts(), st.integers(1, 3))
 def test_bins_of_evidence_negate_and_keep_the_decision(parts, bins):
     fit, validation, _ = parts
@@ -176,6 +168,22 @@ def test_a_stack_with_an_intercept_of_its_own_is_made_symmetric_too_whatever_is_
     p, q = (stack.predict(side.astype(object))[0] for side in (Z, -Z))
     assert (p + q == 1.0).all() and len(set(p)) > 3
     assert [stack.predict(-row[None].astype(object))[0][0] for row in Z] == q.tolist()
+
+
+def test_calls_that_either_of_the_two_answers_needs_are_made_and_paid():
+    class Lopsided(FixedPanel):
+        """Calls a second expert where the first says *a*, and nowhere else."""
+
+        def fit(self, fit, validation, *, costs=None, seed=0):
+            return self
+
+        def predict(self, Z, slices=None):
+            first = Z[:, 0].astype(int)
+            return 0.5 + 0.1 * first, np.stack([np.ones(len(Z), dtype=bool), first > 0], axis=1)
+
+    Z = np.array([[1, 1], [-1, 1], [0, 1]], dtype=object)
+    p, called = SymmetricPolicy(Lopsided()).predict(Z)
+    assert p.tolist() == [0.6, 0.4, 0.5] and called.tolist() == [[True, True], [True, True], [True, False]]
 
 
 def test_a_symmetric_policy_still_pays_for_its_route_key_and_shows_its_plan():
@@ -251,7 +259,7 @@ def test_every_set_of_experts_is_priced_as_counting_by_hand_prices_it(recorded):
     small = runs[runs["pair_id"].isin(few)]
     calls = SharedCalls(runs, EXPERTS)
     for size in range(1, len(ASKED) + 1):
-        for chosen in itertools.islice(itertools.combinations(ASKED, size), 9):
+        for chosen in itertools.islice(itertools.combinations(ASKED, size), 4):
             bill = calls.price(chosen, few)
             by_hand = price_by_hand(small, chosen)
             assert [round(3 * bill[name]) for name in ("calls", "unique_tokens", "new_tokens")] == list(by_hand)
@@ -289,7 +297,7 @@ def test_a_candidate_is_charged_what_it_adds_and_not_what_it_costs_alone():
     assert sum(step.added for step in pruned.steps_) == shares.of(pruned.panel_)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(symmetric_parts())
 def test_where_tokens_are_free_the_pruned_bank_is_the_global_panel_of_the_role_policy(parts):
     fit, validation, _ = parts
@@ -377,7 +385,7 @@ def stacks(draw):
     return L, Stack(weights, scale, 1.0), categories, experts, tuple(draw(st.permutations(experts)))
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(stacks(), st.floats(0, 5))
 def test_terms_add_up_to_the_stacks_score_and_a_pair_and_its_swap_exit_at_the_same_step_with_negated_scores(
     case, threshold
@@ -394,7 +402,7 @@ def test_terms_add_up_to_the_stacks_score_and_a_pair_and_its_swap_exit_at_the_sa
         assert same(exit_scores(one, steps), -exit_scores(other, steps))
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(stacks(), st.randoms(use_true_random=False))
 def test_after_a_certain_exit_no_answer_of_the_experts_left_out_can_turn_the_decision(case, rnd):
     L, stack, categories, experts, order = case
@@ -413,7 +421,7 @@ def test_after_a_certain_exit_no_answer_of_the_experts_left_out_can_turn_the_dec
         assert same(np.sign(again.partial[early, -1]), np.sign(exit_scores(terms, steps)[early]))
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(stacks(), st.sampled_from([0.0, 0.5, 2.0, np.inf]))
 def test_asking_one_by_one_takes_the_same_steps_to_the_same_bits_and_asks_nobody_after_the_exit(case, threshold):
     L, stack, categories, experts, order = case
@@ -431,6 +439,16 @@ def test_asking_one_by_one_takes_the_same_steps_to_the_same_bits_and_asks_nobody
         left = ask_until_settled(stack, experts, order, ask, categories[row], threshold=threshold)
         assert left.score == score and left.asked == order[: step + 1] == tuple(asked)
         assert left.certain == (abs(score) > terms.rest[row, step] or step == len(order) - 1)
+
+
+def test_the_most_that_an_expert_can_add_is_reached_at_one_of_two_ends_of_its_instability():
+    rng = np.random.default_rng(0)
+    stack, categories = Stack(rng.normal(size=8), np.ones(8), 1.0), rng.integers(0, 2, (50, 2)).astype(float)
+    raw, shrunk = expert_weights(stack, categories, 3)
+    reach = np.max([np.abs(raw + shrunk / (1 + 4 * delta)) for delta in np.linspace(0, 1, 101)], axis=0)
+    np.testing.assert_allclose(term_limits(stack, categories, np.array([1.0, 2.0, 3.0])), reach * [1, 2, 3])
+    at_both = [np.isclose(np.abs(raw + shrunk / end), reach).any() for end in (1, 5)]
+    assert at_both == [True, True]  # so neither end may be left out
 
 
 def test_many_categories_of_a_pair_add_up_to_the_same_bits_alone_and_in_the_columns_of_a_frame():
