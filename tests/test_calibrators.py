@@ -167,20 +167,44 @@ def test_the_calibrator_keeps_scikit_learns_conventions():
         PatternCalibrator(("zz",)).fit(audit.table, audit.y)
 
 
-@pytest.mark.parametrize("kind", [PatternCalibrator, LogisticCalibrator, VoteCalibrator])
-@pytest.mark.parametrize(
-    "check",
-    ["check_get_params_invariance", "check_set_params", "check_fit_idempotent", "check_dict_unchanged",
-     "check_fit_check_is_fitted", "check_n_features_in"],
-)  # fmt: skip
-def test_scikit_learns_own_checks_hold_where_they_apply(kind, check):
-    class Clipped(kind):
-        """scikit-learn's checks invent labels outside [0, 1]."""
+# scikit-learn's checks that a table of symbols in [0, 1] cannot pass, and why
+NOT_APPLICABLE = {
+    "check_complex_data": "refused, in other words", "check_dtype_object": "refused, in other words",
+    "check_estimators_empty_data_messages": "refused, in other words",
+    "check_fit2d_predict1d": "refused, in other words", "check_requires_y_none": "refused, in other words",
+    "check_supervised_y_no_nan": "labels are clipped by the test itself",
+    "check_estimators_nan_inf": "infinity is a symbol",
+    "check_regressors_train": "asks for a score on continuous features, of which each is a symbol of its own",
+    "check_regressor_data_not_an_array": "labels are clipped by the test itself",
+    "check_supervised_y_2d": "a column of labels is refused, not flattened",
+    "check_estimator_sparse_tag": "no sparse outputs", "check_estimator_sparse_array": "no sparse outputs",
+    "check_estimator_sparse_matrix": "no sparse outputs",
+}  # fmt: skip
 
-        def fit(self, X, y):
-            return super().fit(X, np.clip(y, 0, 1))
 
-    getattr(estimator_checks, check)(kind.__name__, Clipped((0, 1)))
+class Clips:
+    """scikit-learn's checks invent labels outside [0, 1]."""
+
+    def fit(self, X, y):
+        return super().fit(X, np.clip(y, 0, 1))
+
+
+class ClippedPattern(Clips, PatternCalibrator): ...
+
+
+class ClippedLogistic(Clips, LogisticCalibrator): ...
+
+
+class ClippedVote(Clips, VoteCalibrator): ...
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", [ClippedPattern, ClippedLogistic, ClippedVote])
+def test_all_of_scikit_learns_own_checks_hold_where_they_apply(kind):
+    found = estimator_checks.check_estimator(kind((0,)), on_fail=None, on_skip=None)
+    failed = {check["check_name"] for check in found if check["status"] == "failed"}
+    assert failed <= set(NOT_APPLICABLE), failed - set(NOT_APPLICABLE)
+    assert sum(check["status"] == "passed" for check in found) > 30
 
 
 def test_the_net_of_two_orders_is_a_b_or_split_and_never_half_an_answer():

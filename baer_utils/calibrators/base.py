@@ -57,6 +57,11 @@ class PanelCalibrator(RegressorMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probability (N,) of each item; `fallback_rate_` then says how many could not be read as a whole."""
         check_is_fitted(self, "mean_")
+        if not isinstance(X, Audit | pd.DataFrame) and np.shape(X)[1:] not in ((), (self.n_features_in_,)):
+            raise ValueError(
+                f"X has {np.shape(X)[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input: an array must have the columns of the fit, or pass a frame or an audit."
+            )
         outputs = self._outputs(X)
         codes = [encode_as(outputs[:, column], levels) for column, levels in enumerate(self.levels_)]
         values, seen = self._values(_stacked(codes, len(outputs)))
