@@ -25,6 +25,7 @@ from baer_utils.debias import fit_debias
 from baer_utils.deployment import describe_condition, develop, fit_heads, freeze
 from baer_utils.gates import select_head
 from baer_utils.judging import judge_pairs
+from baer_utils.protocols import BOOK_BANK
 from baer_utils.store import open_store, seal
 from tests.finished_book import finished_book
 
@@ -188,3 +189,37 @@ def test_what_the_readme_says_of_the_judge_is_what_its_record_says():
     changed = (np.sign(reads["ab"]) != np.sign(reads["ba"])).mean()
     assert "the response shown first three times out of four" in README and abs(first - 3 / 4) < 0.05
     assert "on nine pairs of ten it changes its mind" in README and abs(changed - 9 / 10) < 0.05
+
+
+def test_what_the_readme_says_is_recorded_is_recorded():
+    said = "200 pairs of each of our own sets, those\nthat `SEED=0` takes"
+    assert said in README and "if it is `SEED=1`, and up\nto `N_PAIRS=100` whichever it is" in README
+    for name in ("starter_correctness", "starter_preference"):
+        judge = open_backbone("replay:smollm2-135m")
+        wanted = [(seed, 100) for seed in range(10)] + [(0, 200)] + [(1, 200)] * (name == "starter_correctness")
+        for seed, n_pairs in wanted:
+            pairs = load_pairs(name, seed=seed, n_pairs=n_pairs)
+            assert all(judge.has(pair, protocol) for pair in pairs["pair_id"] for protocol in BOOK_BANK), (
+                seed,
+                n_pairs,
+            )
+
+
+def test_the_readme_has_its_parts_in_order_and_one_figure():
+    parts = ["60 seconds", "The notebooks", "Other pairs, other sizes, grids", "What needs a GPU, and what does not"]
+    parts += ["Your own pairs and judges", "What is where", "Tests", "Citations"]
+    assert re.findall(r"^## (.*)$", README, re.M) == parts
+    assert len(re.findall(r"^!\[.{20,}\]\(outputs/reference/", README, re.M)) == README.count("![") == 1
+
+
+def test_typed_numbers_agree_with_each_other_and_with_what_they_are_typed_from():
+    took = dict(re.findall(r"^\[\d+/13\] (\d\d)_\w+  (\d+) s$", blocks("text")[0], re.M))
+    minutes = dict(re.findall(r"^\| \[(\d\d) · [^|]*\|[^|]*\| 1/(\d) \|", README, re.M))
+    assert len(took) == len(minutes) == len(find_notebooks())
+    assert {number: 4 if int(seconds) <= 15 else 2 for number, seconds in took.items()} == {
+        number: int(part) for number, part in minutes.items()
+    }
+    whole = re.search(r"the book (\d+) min (\d+) s", README)
+    assert abs(60 * int(whole[1]) + int(whole[2]) - sum(map(int, took.values()))) < 15
+    assert f"Python {PROJECT['requires-python'].removeprefix('>=')} or newer" in README
+    assert "runs over ten splits" in README and parser().parse_args(["grid", "banks"]).seeds == 10

@@ -2,9 +2,9 @@
 
 Every protocol of the bank, every extra candidate, the reference head and the four views of the label orbit are asked
 about every pair. The other screening families are asked about the selection pairs of seed 0, and about its calibration
-pairs where the selection margin is positive. It goes on where it was stopped: answers are kept in the store, and pairs
-that a file has already are not asked again. One Parquet file per benchmark goes into `data/replay/smollm2-135m/`, and a
-table into `data/README.md`.
+pairs where the selection margin is positive. `--seed` adds the few pairs that only the split of another seed takes. It
+goes on where it was stopped: answers are kept in the store, and pairs that a file has already are not asked again. One
+Parquet file per benchmark goes into `data/replay/smollm2-135m/`, and a table into `data/README.md`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- replay tables: begin (written by data/replay/record.py) -->", "<!-- replay tables: end -->"
 
 
-def record(benchmark: str, n_pairs: int, before: pd.DataFrame) -> pd.DataFrame:
+def record(benchmark: str, n_pairs: int, seed: int, before: pd.DataFrame) -> pd.DataFrame:
     """Runs of one benchmark, sorted by run key; what was recorded before is kept and not asked again."""
     judge = open_backbone(JUDGE)
-    pairs = load_pairs(benchmark, n_pairs=n_pairs)
-    store = open_store(judge.name, benchmark, n_pairs=n_pairs)
+    pairs = load_pairs(benchmark, seed=seed, n_pairs=n_pairs)
+    store = open_store(judge.name, benchmark, seed=seed, n_pairs=n_pairs)
 
     def ask(experts: tuple[str, ...], split: str | None = None) -> pd.DataFrame:
         asked = pairs if split is None else pairs[pairs["split"] == split]
@@ -54,8 +54,11 @@ def record(benchmark: str, n_pairs: int, before: pd.DataFrame) -> pd.DataFrame:
         print(f"{benchmark}, {split or 'all pairs'}: {report}", flush=True)
         return pd.concat([kept, runs])
 
-    tables = [ask(BOOK_BANK), ask(SCREENED_FIRST, "selection")]
-    runs = pd.concat(tables)
+    tables = [before, ask(BOOK_BANK)]
+    if seed:
+        return _sorted(tables)
+    tables.append(ask(SCREENED_FIRST, "selection"))
+    runs = _sorted(tables)
     scores = {head: screened_score(runs, pairs["pair_id"], head) for head in SCREENED_FIRST}
     debias = fit_debias(runs, pairs)
     native = native_decisions(bank_runs(runs, EXPERTS, debias), pairs, tuple(NATIVE), debias=debias)
@@ -64,7 +67,12 @@ def record(benchmark: str, n_pairs: int, before: pd.DataFrame) -> pd.DataFrame:
     print(gated[["selection_pairs", "selection_margin"]].round(1).to_string(), flush=True)
     if onward:
         tables.append(ask(onward, "calibration"))
-    return pd.concat(tables).sort_values(RUN_KEY).reset_index(drop=True)
+    return _sorted(tables)
+
+
+def _sorted(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    runs = pd.concat([table for table in tables if len(table)]).drop_duplicates(RUN_KEY)
+    return runs.sort_values(RUN_KEY).reset_index(drop=True)
 
 
 def described(benchmark: str, runs: pd.DataFrame) -> str:
@@ -93,6 +101,7 @@ def main() -> int:
     """Record what is asked for, write the files, and describe every file that is there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--n-pairs", type=int, default=0, help="pairs of each benchmark; 0, the default, means all")
+    parser.add_argument("--seed", type=int, default=0, help="of the split that says which pairs these are (default: 0)")
     parser.add_argument("--only", choices=BENCHMARKS, help="one benchmark instead of both")
     args = parser.parse_args()
     folder = FOLDER / JUDGE
@@ -100,7 +109,7 @@ def main() -> int:
     for benchmark in [args.only] if args.only else BENCHMARKS:
         file = folder / f"{benchmark}.parquet"
         before = pd.read_parquet(file) if file.exists() else pd.DataFrame(columns=list(RUN_COLUMNS))
-        record(benchmark, args.n_pairs, before).to_parquet(file, index=False, compression="zstd")
+        record(benchmark, args.n_pairs, args.seed, before).to_parquet(file, index=False, compression="zstd")
     tables = [described(file.stem, pd.read_parquet(file)) for file in sorted(folder.glob("*.parquet"))]
     head, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
     body = "\n\n".join([BEGIN, budgets(), *tables, END])
