@@ -19,7 +19,8 @@ from baer_utils.batch.markup import alternative_texts, cell_html, markdown
 from baer_utils.batch.progress import spell_seconds
 from baer_utils.batch.style import sheet
 
-KEY_NUMBERS = 6  # the contents show at most this many results of a notebook
+KEY_NUMBERS = "key_numbers"  # the entry of results.json that the contents show; without it, those at the top level
+MOST_NUMBERS = 6  # and at most so many
 NAVIGATION = re.compile(r"<nav>.*?</nav>", re.S)
 SYMBOLS = "symbols"  # name of the page of symbols, beside the notebooks as symbols.md
 
@@ -54,7 +55,7 @@ def write_contents(out: Path, parameters: dict[str, Any], rows: list[dict[str, A
     out : folder of the run.
     parameters : name -> value of the run.
     rows : one dict per notebook, in reading order: name, title, question, status, seconds (None where it never ran),
-        results (dict, may be empty).
+        results (dict, may be empty; `key_numbers` among them, a dict from words to numbers, is what is shown).
     symbols : Markdown file with the symbols; left out where there is none.
     """
     settings = "".join(
@@ -120,10 +121,9 @@ def _row(out: Path, row: dict[str, Any]) -> str:
     if (out / f"{name}.html").exists():
         title = f'<a href="{_text(name)}.html">{title}</a> (<a href="{_text(name)}.ipynb">notebook</a>)'
     time = "" if row["seconds"] is None else f"<br>{spell_seconds(row['seconds'])}"
-    numbers = [
-        (k, v) for k, v in row["results"].items() if isinstance(v, int | float | str) and not isinstance(v, bool)
-    ]
-    shown = "<br>".join(f"{_text(k)}: {_text(_short(v))}" for k, v in numbers[:KEY_NUMBERS])
+    results = row["results"].get(KEY_NUMBERS, row["results"])
+    numbers = [(k, v) for k, v in results.items() if isinstance(v, int | float | str) and not isinstance(v, bool)]
+    shown = "<br>".join(f"{_text(k)}: {_text(_short(v))}" for k, v in numbers[:MOST_NUMBERS])
     return (
         f"<tr><td>{title}{markdown(row['question'])}</td>"
         f'<td class="state">{_text(row["status"])}{time}</td><td class="numbers">{shown}</td></tr>\n'
