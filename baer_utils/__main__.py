@@ -102,7 +102,10 @@ def write_exercises(args: argparse.Namespace) -> None:
 
     written = write_exercises(repository_path(args.out))
     blanked = sum(written.values())
-    print(f"{len(written)} notebooks with {blanked} blanked solutions were written to {args.out}; others were there.")
+    print(
+        f"{len(written)} notebooks with {blanked} blanked solutions were written to {args.out}; any copy "
+        "that was there is left as it was."
+    )
 
 
 def make_reference(_: argparse.Namespace) -> None:

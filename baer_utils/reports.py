@@ -51,6 +51,7 @@ def save_results(out_dir: str | Path, notebook: str, results: dict[str, Any]) ->
     results : dict with text keys. Values may be numbers, text, booleans, None, numpy and pandas scalars and arrays,
         frames, and lists and dicts of these. NaN becomes null, an infinity the text "inf" or "-inf". A frame with a
         plain 0, 1, 2 ... index becomes a list of rows, any other frame or series a dict by index.
+        The entry `key_numbers`, a dict from words to numbers or text, is what the contents of the book show.
 
     Raises
     ------

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ast
+import html
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from baer_utils import plots
 from baer_utils.__main__ import main
 from baer_utils.batch.book import NOTEBOOKS, find_notebooks
 from baer_utils.batch.execution import LARGEST_COPY, NotebookFailed
 from baer_utils.batch.parameters import literals
 from baer_utils.batch.reference import FOLDER, differences
+from baer_utils.batch.site import MOST_NUMBERS
 from baer_utils.reports import load_results
 from tests import measure
 from tests.finished_book import finished_book, run_into
@@ -95,6 +99,33 @@ def test_a_notebook_runs_and_leaves_a_small_copy_with_results_and_without_noise(
     assert not noise, f"{name} writes to standard error: {noise[0][:300]}"
     assert not [output for output in outputs if any("widget" in kind for kind in output.get("data", {}))]
     assert load_results(out, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_table_is_empty_and_the_contents_show_numbers_of_every_notebook(name):
+    out = finished_book().out
+    cells = json.loads((out / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    tables = ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
+    assert not [table for table in tables if re.search(r"<tbody>\s*</tbody>", table)]
+    numbers = load_results(out, name)["key_numbers"]
+    assert 1 <= len(numbers) <= MOST_NUMBERS and not any(value is None for value in numbers.values())
+    row = (out / "index.html").read_text(encoding="utf-8").split(f'href="{name}.html"')[1].partition("</tr>")[0]
+    assert all(f"{html.escape(word)}: " in row for word in numbers)
+
+
+@pytest.mark.parametrize("number, name", list(enumerate(NAMES)))
+def test_a_notebook_begins_with_the_way_back_and_the_way_on(number, name):
+    first = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"][0]["source"]
+    linked = re.findall(r"\]\((\w+)\.ipynb\)", "".join(first))
+    assert {*NAMES[max(number - 1, 0) : number], *NAMES[number + 1 : number + 2]} <= set(linked)
+
+
+def test_every_figure_of_the_module_is_drawn_in_a_notebook():
+    drawn = {
+        word for name in NAMES for cell in code_cells(name) for word in re.findall(r"plots\.(\w+)\(", cell["text"])
+    }
+    assert set(plots.__all__) - {"caption", "spoken", "style"} - drawn == {"tau_path"}, "the dial draws that one"
 
 
 def test_the_run_can_be_read_from_its_index_and_holds_the_frozen_head():
