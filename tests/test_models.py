@@ -6,7 +6,9 @@ import dataclasses
 import json
 from types import SimpleNamespace
 
+import nbformat
 import numpy as np
+import papermill
 import pytest
 import torch
 from hypothesis import given
@@ -20,12 +22,13 @@ from baer_utils.backbones.base import Generation
 from baer_utils.backbones.labels import label_tokens, probe
 from baer_utils.backbones.local import TransformersBackbone
 from baer_utils.backbones.rendering import Renderer
-from baer_utils.backbones.weights import check_precision
+from baer_utils.backbones.weights import FRONT_ENDS, check_precision
 from baer_utils.benchmarks import load_pairs
 from baer_utils.judging import judge_pairs
 from baer_utils.prompts import AFTER_THINKING, CORRECTNESS, LABELS, SYSTEM, answer_to, thought_through, without_thinking
 from baer_utils.protocols import PROTOCOLS, Settings, chain_of_thought, deliberate, direct, pointwise, run_row
 from baer_utils.protocols.screening import audit
+from baer_utils.reports import REPOSITORY, STATIC
 from tests.conftest import make_pairs
 from tests.tokenizers import PACKAGES, save_tiny, tokenizer_folder
 
@@ -501,3 +504,15 @@ def test_an_unknown_quantisation_is_refused(text):
 def test_a_gguf_file_is_not_quantised_again():
     with pytest.raises(ValueError, match="Leave quantization out"):
         TransformersBackbone("some/judge.gguf", quantization="8bit")
+
+
+def test_papermill_alone_keeps_no_bar_of_loading_weights_in_a_copy(tiny_folder, tmp_path, monkeypatch):
+    for name in (*FRONT_ENDS, STATIC):
+        monkeypatch.delenv(name, raising=False)
+    code = "from baer_utils.backbones.local import TransformersBackbone\n"
+    code += f"assert TransformersBackbone({str(tiny_folder)!r}).model"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)]), tmp_path / "in.ipynb")
+    made = papermill.execute_notebook(
+        tmp_path / "in.ipynb", None, kernel_name="python3", progress_bar=False, cwd=REPOSITORY
+    )
+    assert not made.cells[-1].outputs
