@@ -15,7 +15,7 @@ import pytest
 from baer_utils.batch.book import NOTEBOOKS
 from baer_utils.batch.markup import alternative_texts, cell_html, code, markdown
 from baer_utils.batch.mathml import mathml
-from baer_utils.batch.site import link_pages, write_page
+from baer_utils.batch.site import link_pages, write_contents, write_page
 from baer_utils.batch.style import sheet
 from tests.finished_book import finished_book
 
@@ -60,6 +60,13 @@ def pages() -> list[Path]:
     return found
 
 
+def leads_to_a_place(path: Path, reference: str) -> bool:
+    """Whether the place that a link names is on the page that it names."""
+    page, _, place = html.unescape(reference).partition("#")
+    there = (path.parent / page if page else path).read_text(encoding="utf-8") if place else ""
+    return not place or f' id="{place}"' in html.unescape(there)
+
+
 def test_no_page_refers_to_another_host_or_to_a_page_that_is_not_there():
     for path in pages():
         page = Page(path.read_text(encoding="utf-8"))
@@ -68,6 +75,7 @@ def test_no_page_refers_to_another_host_or_to_a_page_that_is_not_there():
         assert not outside and not re.search(r"url\(|@import|expression", page.styles), (path.name, outside)
         lost = [ref for ref in page.references if not ref.startswith("data:")]
         assert not [ref for ref in lost if not (path.parent / ref.partition("#")[0]).exists()], path.name
+        assert not [ref for ref in lost if not leads_to_a_place(path, ref)], path.name
 
 
 def test_pages_are_small_and_every_image_says_what_it_shows():
@@ -151,6 +159,24 @@ def test_navigation_follows_the_pages_that_are_there(tmp_path):
     assert "01_b" not in (tmp_path / "00_a.html").read_text()
     link_pages(tmp_path, {"00_a": "A", "01_b": "B & C"})
     assert '<a href="01_b.html">B &amp; C →</a>' in (tmp_path / "00_a.html").read_text()
+
+
+def test_the_contents_list_the_sections_of_a_page_but_for_those_that_every_page_has(tmp_path):
+    source = (
+        "# T\n\n## Is *a* < b, & when?\n\n### More\n\n## What we found, and what stays open\n\n## Exercises\n\n# no"
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(source)])
+    nbformat.write(notebook, tmp_path / "00_a.ipynb")
+    write_page(tmp_path / "00_a.ipynb")
+    shared = {"question": "?", "status": "complete", "seconds": None, "results": {}}
+    rows = [{"name": name, "title": "T", **shared} for name in ("00_a", "01_never_ran")]
+    write_contents(tmp_path, {}, rows, tmp_path / "symbols.md")
+    contents = (tmp_path / "index.html").read_text(encoding="utf-8")
+    listed = re.findall(r'<a href="(00_a\.html#.*?)">(.*?)</a>', contents)
+    assert [text for _, text in listed] == ["Is <em>a</em> &lt; b, &amp; when?", "More"]
+    assert html.unescape(listed[0][0]) == "00_a.html#Is-a-<-b,-&-when?"  # as JupyterLab names it
+    assert all(leads_to_a_place(tmp_path / "index.html", reference) for reference, _ in listed)
+    assert contents.count('class="sections"') == 1
 
 
 def test_nothing_may_be_wider_than_the_window():

@@ -41,6 +41,10 @@ class _Renderer(IPythonRenderer):
     def latex_environment(self, name: str, body: str) -> str:
         return mathml(f"\\begin{{{name}}}{body}\\end{{{name}}}", display=True)
 
+    def heading(self, text: str, level: int, **attrs: object) -> str:
+        place = re.sub("<.*?>", "", text).replace(" ", "-")  # as JupyterLab names it, so that one link serves both
+        return f'<h{level} id="{place}">{text}</h{level}>\n'
+
     def link(self, text: str, url: str, title: str | None = None) -> str:
         if re.match(r"[a-z]+:|//", url):
             place = re.sub(r"^[a-z]*:?//", "", url)

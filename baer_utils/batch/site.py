@@ -22,6 +22,8 @@ from baer_utils.batch.style import sheet
 KEY_NUMBERS = "key_numbers"  # the entry of results.json that the contents show; without it, those at the top level
 MOST_NUMBERS = 6  # and at most so many
 NAVIGATION = re.compile(r"<nav>.*?</nav>", re.S)
+SECTION = re.compile(r'<h[23] id="(.*?)">(.*?)</h[23]>')
+ON_EVERY_PAGE = ("What we found", "Exercises")  # sections that the contents need not list
 SYMBOLS = "symbols"  # name of the page of symbols, beside the notebooks as symbols.md
 
 
@@ -125,9 +127,18 @@ def _row(out: Path, row: dict[str, Any]) -> str:
     numbers = [(k, v) for k, v in results.items() if isinstance(v, int | float | str) and not isinstance(v, bool)]
     shown = "<br>".join(f"{_text(k)}: {_text(_short(v))}" for k, v in numbers[:MOST_NUMBERS])
     return (
-        f"<tr><td>{title}{markdown(row['question'])}</td>"
+        f"<tr><td>{title}{markdown(row['question'])}{_sections(out, name)}</td>"
         f'<td class="state">{_text(row["status"])}{time}</td><td class="numbers">{shown}</td></tr>\n'
     )
+
+
+def _sections(out: Path, name: str) -> str:
+    """Links to the sections of a page, so that the contents can be searched for what a reader wants to know."""
+    path = out / f"{name}.html"
+    found = SECTION.findall(path.read_text(encoding="utf-8")) if path.exists() else []
+    own = [(place, text) for place, text in found if not text.startswith(ON_EVERY_PAGE)]
+    links = [f'<a href="{_text(name)}.html#{place}">{text}</a>' for place, text in own]
+    return f'<p class="sections">{" · ".join(links)}</p>' if links else ""
 
 
 def _short(value: int | float | str) -> str:

@@ -54,6 +54,7 @@ summary { cursor: pointer; color: var(--soft); }
 nav:empty { display: none; }
 table.contents td:first-child { width: 60%; }
 table.contents p { margin: .2rem 0 0; }
+.sections { line-height: 1.7; }
 .numbers, .state { font-size: .9em; color: var(--soft); }
 @media (max-width: 50rem) { body { font-size: 16px; } main, nav { padding-left: .9rem; padding-right: .9rem; } }
 @media print { nav { display: none; } pre { white-space: pre-wrap; } }
