@@ -164,6 +164,18 @@ ONE_PANEL_EACH = ("order_plane", "instability_against_confidence")
 every_figure = pytest.mark.parametrize("name", sorted(FIGURES))
 
 
+def test_marks_of_the_frontier_keep_their_distance_and_none_costs_less_than_nothing():
+    points = pd.concat([POINTS.assign(policy=f"{k}", cost=cost) for k, cost in enumerate((0.0, 0.1, 0.12))])
+    points = pd.concat([points, POINTS], ignore_index=True)
+    (ax,) = plots.frontier(points).axes
+    marks = [line for line in ax.lines if line.get_linestyle() == "None" and len(line.get_xdata()) == 1]
+    places = np.sort([line.get_xdata()[0] for line in marks])
+    assert len(marks) == len(points) and places[0] == 0
+    assert np.diff(places).min() >= 0.0999 and places[-1] == pytest.approx(5)  # two hundredths of a range of 5
+    alone = [line.get_xdata()[0] for line in marks if line.get_label() == "mine"]
+    assert alone == [pytest.approx(3)]
+
+
 def test_every_figure_of_the_book_is_drawn_in_this_file():
     assert set(FIGURES) == set(plots.__all__) - HELPERS
 

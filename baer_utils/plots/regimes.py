@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
+from sklearn.isotonic import IsotonicRegression
 
 from baer_utils.plots.look import (
     GREY,
@@ -50,7 +51,7 @@ def frontier(points: pd.DataFrame) -> BookFigure:
     Parameters
     ----------
     points : one row per policy: policy, cost (mean per item), risk, low, high (its interval over splits). Policies of
-        one cost stand side by side, so that none hides another.
+        nearly the same cost are moved apart, so that none hides another, and none below zero.
     """
     figure, (ax,) = new_figure(4.4)
     known = {**dict.fromkeys(points["policy"], (GREY, "o")), **POLICIES}
@@ -66,17 +67,16 @@ def frontier(points: pd.DataFrame) -> BookFigure:
     best = best[best["risk"] < best["risk"].cummin().shift(fill_value=np.inf)]
     ax.step(best["cost"], best["risk"], where="post", color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1,
             label="nobody cheaper is better")  # fmt: skip
-    decorate(ax, "mean cost per item", "risk (squared error)")
+    decorate(ax, "mean cost per item (marks of nearly the same cost are moved apart)", "risk (squared error)")
     legend_below(figure, ax, columns=4)
     return figure
 
 
 def _side_by_side(cost: pd.Series) -> pd.Series:
-    """Costs, those within a hundredth of the range of each other moved two hundredths apart."""
-    range_ = max(float(cost.max() - cost.min()), 1e-9)
-    same = (cost.sort_values().diff() > 0.01 * range_).cumsum().reindex(cost.index)
-    rank = cost.groupby(same).cumcount()
-    return cost + 0.02 * range_ * (rank - (cost.groupby(same).transform("size") - 1) / 2)
+    """Places as near to the costs as they can be, at least two hundredths of the range apart, none below zero."""
+    cost = cost.sort_values(kind="stable")
+    shifts = 0.02 * (float(np.ptp(cost)) or 1.0) * np.arange(len(cost))
+    return IsotonicRegression(y_min=0).fit_transform(shifts, cost - shifts) + pd.Series(shifts, cost.index)
 
 
 def role_profiles(gains: pd.DataFrame, *, tau_global: float, tau_slice: float) -> BookFigure:
