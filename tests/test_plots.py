@@ -174,6 +174,8 @@ def test_marks_of_the_frontier_keep_their_distance_and_none_costs_less_than_noth
     assert np.diff(places).min() >= 0.0999 and places[-1] == pytest.approx(5)  # two hundredths of a range of 5
     alone = [line.get_xdata()[0] for line in marks if line.get_label() == "mine"]
     assert alone == [pytest.approx(3)]
+    (step,) = (line for line in ax.lines if line.get_label() == "nobody cheaper is better")
+    assert (step.get_xdata()[0], step.get_xdata()[-1]) == (places[0], places[-1])
 
 
 def test_every_figure_of_the_book_is_drawn_in_this_file():

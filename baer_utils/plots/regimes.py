@@ -65,8 +65,8 @@ def frontier(points: pd.DataFrame) -> BookFigure:
                 label=spoken(row.policy))  # fmt: skip
     best = points.sort_values(["cost", "risk"])
     best = best[best["risk"] < best["risk"].cummin().shift(fill_value=np.inf)]
-    ax.step(best["cost"], best["risk"], where="post", color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1,
-            label="nobody cheaper is better")  # fmt: skip
+    ax.step([*best["place"], points["place"].max()], [*best["risk"], best["risk"].iloc[-1]], where="post", color=GREY,
+            linewidth=1, linestyle=(0, (4, 3)), zorder=1, label="nobody cheaper is better")  # fmt: skip
     decorate(ax, "mean cost per item (marks of nearly the same cost are moved apart)", "risk (squared error)")
     legend_below(figure, ax, columns=4)
     return figure
