@@ -95,7 +95,7 @@ def early_exit_tokens(asking: Mapping[str, pd.DataFrame], figures: Mapping[str, 
             left.plot(shares.index, 100 * shares[rule], dash, color=colour, marker=mark, markersize=5, label=rule)
             tokens = figures[title].loc[rule, "tokens"]
             right.plot([tokens["low"], tokens["high"]], [place, place], color=colour, linewidth=2.2)
-            right.plot(tokens["mean"], place, mark, color=colour, markersize=8)
+            right.plot(tokens["mean"], place, mark, color=colour, markersize=8, clip_on=False)
         left.set_ylim(-3, 103)
         right.set_xlim(left=0)
         row_names(right, list(shares.columns))
