@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import binomtest, norm
 from sklearn.metrics import brier_score_loss
@@ -231,6 +232,20 @@ def test_the_detectable_effect_solves_connors_sample_size_formula():
     assert math.isnan(minimum_detectable_effect(5, 0.1))
     with pytest.raises(ValueError, match="discordance"):
         minimum_detectable_effect(100, 0)
+    with pytest.raises(ValueError, match="power"):
+        minimum_detectable_effect(100, 0.3, power=0.3)
+
+
+@given(st.integers(1, 60), st.floats(0.01, 1), st.sampled_from([0.001, 0.05, 0.2]), st.sampled_from([0.5, 0.8, 0.99]))
+def test_the_detectable_effect_is_found_or_unknown_on_however_few_pairs(n, psi, level, power):
+    def missing(d):  # what the formula still lacks at d; grows with d, so that it has one root or none
+        return math.sqrt(n) * d - norm.ppf(1 - level / 2) * math.sqrt(psi) - norm.ppf(power) * math.sqrt(psi - d * d)
+
+    effect = minimum_detectable_effect(n, psi, level=level, power=power)
+    if missing(psi) < -1e-9:
+        assert math.isnan(effect)
+    elif missing(psi) > 1e-9:
+        assert math.isclose(effect, brentq(missing, 0, psi, xtol=1e-12), rel_tol=1e-6, abs_tol=1e-9)
 
 
 def test_the_detectable_effect_is_noticed_about_four_times_in_five():

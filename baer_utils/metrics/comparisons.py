@@ -78,17 +78,22 @@ def minimum_detectable_effect(n: int, discordance: float, *, level: float = 0.05
     Parameters
     ----------
     n : number of pairs. discordance : share of pairs where only one of the two methods is right, in (0, 1].
-    level, power : of the test; the defaults are the customary ones.
+    level, power : of the test, 0 < level < 1 and 1/2 <= power < 1; the defaults are the customary ones.
 
     Returns
     -------
-    difference in accuracy (a share, not points), the larger root of Connor's sample-size formula (Biometrics 43, 1987)
-    ``n d^2 = (z_level sqrt(psi) + z_power sqrt(psi - d^2))^2``, psi the discordance. NaN where no difference that such
-    a discordance allows (d <= psi) would be noticed. The exact test is a little more demanding still.
+    difference in accuracy (a share, not points), the root of Connor's sample-size formula (Biometrics 43, 1987)
+    ``sqrt(n) d = z_level sqrt(psi) + z_power sqrt(psi - d^2)``, psi the discordance. NaN where no difference that such
+    a discordance allows (d <= psi) would be noticed, as with three pairs or fewer. The exact test is a little more
+    demanding still.
     """
     if not (n > 0 and 0 < discordance <= 1):
         raise ValueError(f"n must be positive and discordance lie in (0, 1]; they are {n} and {discordance}.")
+    if not (0 < level < 1 and 0.5 <= power < 1):
+        raise ValueError(f"level must lie in (0, 1) and power in [0.5, 1); they are {level} and {power}.")
     a, b = float(norm.ppf(1 - level / 2)), float(norm.ppf(power))
+    if n < a**2:  # the squared formula may have roots even so, none of which solves the formula itself
+        return float("nan")
     root = a * math.sqrt(n * discordance)
-    effect = (root + math.sqrt(root**2 - (n + b**2) * (a**2 - b**2) * discordance)) / (n + b**2)
+    effect = (root + math.sqrt(max(root**2 - (n + b**2) * (a**2 - b**2) * discordance, 0.0))) / (n + b**2)
     return effect if effect <= discordance else float("nan")
