@@ -29,6 +29,7 @@ NAMES = [
     "09_role_profiles", "10_stopped_panels", "11_regime_maps", "12_pruning_the_bank",
 ]  # fmt: skip
 OPENING = "08_frozen_test"  # the only one that reads test labels
+ANEW = {"swapped", "pairs.head(N_LIVE)"}  # asked again on purpose, to be compared with what the store or the record holds
 SHARED = ["BENCHMARK", "SOURCE", "BACKBONE", "N_PAIRS", "SEED", "OUT_DIR"]
 
 
@@ -119,6 +120,14 @@ def test_a_notebook_begins_with_the_way_back_and_the_way_on(number, name):
     first = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"][0]["source"]
     linked = re.findall(r"\]\((\w+)\.ipynb\)", "".join(first))
     assert {*NAMES[max(number - 1, 0) : number], *NAMES[number + 1 : number + 2]} <= set(linked)
+
+
+def test_no_notebook_pays_for_an_answer_twice():
+    for name in NAMES:
+        for node in (node for cell in code_cells(name) for node in ast.walk(ast.parse(cell["text"]))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "judge_pairs":
+                kept = any(keyword.arg == "store" for keyword in node.keywords)
+                assert kept or ast.unparse(node.args[0]) in ANEW, f"{name}: {ast.unparse(node)}"
 
 
 def test_every_figure_of_the_module_is_drawn_in_a_notebook():
