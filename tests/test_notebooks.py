@@ -29,7 +29,7 @@ NAMES = [
     "09_role_profiles", "10_stopped_panels", "11_regime_maps", "12_pruning_the_bank",
 ]  # fmt: skip
 OPENING = "08_frozen_test"  # the only one that reads test labels
-ANEW = {"swapped", "pairs.head(N_LIVE)"}  # asked again on purpose, to be compared with what the store or the record holds
+ANEW = {"swapped", "pairs.head(N_LIVE)"}  # asked again on purpose, to be compared with what is kept
 SHARED = ["BENCHMARK", "SOURCE", "BACKBONE", "N_PAIRS", "SEED", "OUT_DIR"]
 
 
