@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import sys
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -18,6 +20,8 @@ CELL = """import json, os, sys
 from baer_utils.reports import save_results
 seen = {"pid": os.getpid(), "parent": os.getppid(), "left": getattr(json, "left", None), "argv": len(sys.argv)}
 json.left = N
+kernel = get_ipython().kernel.parent
+seen |= {"transport": kernel.transport, "place": os.path.dirname(kernel.connection_file)}
 save_results(OUT_DIR, NAME, seen | {"loaded": "colorsys" in sys.modules, "cwd": os.getcwd()})"""
 needs_forks = pytest.mark.skipif(not forking.CAN_FORK, reason="processes are not forked on this system")
 
@@ -50,6 +54,20 @@ def test_where_processes_cannot_be_forked_kernels_start_anew(tmp_path, monkeypat
     monkeypatch.setattr(forking, "CAN_FORK", False)
     out = run_book({}, out=tmp_path / "run", folder=book(tmp_path / "books", 1), stream=io.StringIO())
     assert load_results(out, "00_x")["parent"] == os.getpid()
+    assert load_results(out, "00_x")["transport"] == ("tcp" if sys.platform == "win32" else "ipc")
+
+
+@needs_forks
+def test_kernels_never_compete_for_a_port(tmp_path, monkeypatch):
+    out = run_book({}, out=tmp_path / "run", folder=book(tmp_path / "books"), stream=io.StringIO())
+    seen = [load_results(out, f"{number:02d}_x") for number in range(3)]
+    assert {entry["transport"] for entry in seen} == {"ipc"} and len({entry["place"] for entry in seen}) == 3
+    assert not [entry["place"] for entry in seen if Path(entry["place"]).exists()]  # nothing is left behind
+    deep = tmp_path / ("a long name " * 8)  # of temporary files: more than a socket's path can hold
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    out = run_book({}, out=tmp_path / "again", folder=book(tmp_path / "more", 1), stream=io.StringIO())
+    assert load_results(out, "00_x")["transport"] == "tcp"
 
 
 def test_only_plain_imports_at_the_top_level_are_made_ahead(tmp_path):

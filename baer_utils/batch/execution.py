@@ -12,6 +12,8 @@ import json
 import logging
 import os
 import re
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,8 +32,7 @@ from baer_utils.reports import REPOSITORY, STATIC
 
 QUIET = ["--IPKernelApp.log_level=50"]  # else the kernel writes about its sockets and its own end
 ERROR_LINES = 12  # of a failing notebook's traceback, its end
-
-
+LONGEST_SOCKET = 90  # bytes of a socket's path; systems allow 104 or 108
 LARGEST_COPY = 1_000_000  # bytes of an executed copy; larger ones are slow to open and to keep
 
 
@@ -54,7 +55,22 @@ class _OwnSpecs(KernelSpecManager):
 
 
 class _OwnKernel(AsyncKernelManager):
+    """Talks to its kernel through sockets in a folder of its own.
+
+    A TCP port is free when it is chosen and may be taken when the kernel binds it, as happens where kernels start side
+    by side; a file in one's own folder is nobody else's.
+    """
+
     nursery: Nursery | None = None
+    folder = ""
+
+    @default("connection_file")
+    def _own_file(self) -> str:
+        return os.path.join(self.folder, "kernel.json")
+
+    @default("transport")
+    def _own_sockets(self) -> str:
+        return "tcp" if sys.platform == "win32" or len(os.fsencode(self.folder)) > LONGEST_SOCKET else "ipc"
 
     @default("kernel_spec_manager")
     def _own_specs(self) -> KernelSpecManager:
@@ -89,11 +105,12 @@ def execute(notebook: Notebook, values: dict[str, Any], copy: Path, nursery: Nur
     """
     logging.getLogger("papermill").setLevel(logging.ERROR)
     paths = [str(path).replace("{", "{{").replace("}", "}}") for path in (notebook.path, copy)]  # else: templates
-    manager = type("Kernel", (_OwnKernel,), {"nursery": nursery})
-    kernel = {"kernel_name": "python3", "kernel_manager_class": manager, "extra_arguments": QUIET}
     variables = {"PYDEVD_DISABLE_FILE_VALIDATION": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}  # quiet in the copy
     variables[STATIC] = "1"  # nobody is there to press a button
-    with environment(PYTHONPATH=str(REPOSITORY), **variables):
+    sockets = tempfile.TemporaryDirectory(prefix="kernel-", ignore_cleanup_errors=True)
+    with sockets as folder, environment(PYTHONPATH=str(REPOSITORY), **variables):
+        manager = type("Kernel", (_OwnKernel,), {"nursery": nursery, "folder": folder})
+        kernel = {"kernel_name": "python3", "kernel_manager_class": manager, "extra_arguments": QUIET}
         try:
             papermill.execute_notebook(
                 *paths,
