@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-STATIC = "BAER_STATIC"  # environment variable: 1 where notebooks run without a reader, who alone can use a widget
 PACKAGES = ("baer-utils", "numpy", "pandas", "scikit-learn", "scipy", "torch", "transformers")
 
 

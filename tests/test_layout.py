@@ -15,9 +15,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "baer_utils"
 ORDER = (
-    "records", "scores", "metrics", "benchmarks", "importers", "prompts", "backbones", "protocols", "debias", "store",
-    "costs", "judging", "evidence", "features", "stacking", "routing", "verification", "screening", "gates",
-    "deployment", "selective", "calibrators", "roles", "panels", "juries", "regimes", "early_exit", "reports", "plots",
+    "presence", "records", "scores", "metrics", "benchmarks", "importers", "prompts", "backbones", "protocols",
+    "debias", "store", "costs", "judging", "evidence", "features", "stacking", "routing", "verification", "screening",
+    "gates", "deployment", "selective", "calibrators", "roles", "panels", "juries", "regimes", "early_exit", "reports", "plots",
     "widgets", "shards", "bench", "batch", "__main__",
 )  # fmt: skip
 EQUATIONS = {

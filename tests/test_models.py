@@ -22,13 +22,14 @@ from baer_utils.backbones.base import Generation
 from baer_utils.backbones.labels import label_tokens, probe
 from baer_utils.backbones.local import TransformersBackbone
 from baer_utils.backbones.rendering import Renderer
-from baer_utils.backbones.weights import FRONT_ENDS, check_precision
+from baer_utils.backbones.weights import check_precision
 from baer_utils.benchmarks import load_pairs
 from baer_utils.judging import judge_pairs
+from baer_utils.presence import STATIC
 from baer_utils.prompts import AFTER_THINKING, CORRECTNESS, LABELS, SYSTEM, answer_to, thought_through, without_thinking
 from baer_utils.protocols import PROTOCOLS, Settings, chain_of_thought, deliberate, direct, pointwise, run_row
 from baer_utils.protocols.screening import audit
-from baer_utils.reports import REPOSITORY, STATIC
+from baer_utils.reports import REPOSITORY
 from tests.conftest import make_pairs
 from tests.tokenizers import PACKAGES, save_tiny, tokenizer_folder
 
@@ -507,7 +508,7 @@ def test_a_gguf_file_is_not_quantised_again():
 
 
 def test_papermill_alone_keeps_no_bar_of_loading_weights_in_a_copy(tiny_folder, tmp_path, monkeypatch):
-    for name in (*FRONT_ENDS, STATIC):
+    for name in ("JPY_SESSION_NAME", "COLAB_RELEASE_TAG", STATIC):
         monkeypatch.delenv(name, raising=False)
     code = "from baer_utils.backbones.local import TransformersBackbone\n"
     code += f"assert TransformersBackbone({str(tiny_folder)!r}).model"

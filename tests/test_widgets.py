@@ -21,9 +21,9 @@ from baer_utils import widgets
 from baer_utils.backbones.base import Read
 from baer_utils.calibrators import split_audit
 from baer_utils.panels import build_policy, measure
+from baer_utils.presence import STATIC, is_live
 from baer_utils.records import RUN_COLUMNS, check_runs, unit_hash
-from baer_utils.reports import STATIC
-from baer_utils.widgets import browser, dial, escaped, playground, presence, raw_text
+from baer_utils.widgets import browser, dial, escaped, playground, raw_text
 from baer_utils.widgets.browser import EVERY, ORDERS, OUTVOTED, DisagreementBrowser, Sayings
 from baer_utils.widgets.dial import Settings, TauDial
 from baer_utils.widgets.playground import SwapPlayground
@@ -138,7 +138,7 @@ def test_hostile_texts_leave_every_view_with_the_structure_that_harmless_texts_g
 
 def test_without_a_kernel_nothing_is_live_and_the_static_side_makes_no_widget(pairs, runs, monkeypatch):
     monkeypatch.delenv(STATIC, raising=False)
-    assert not widgets.is_live()
+    assert not is_live()
     for name in ("DisagreementBrowser", "SwapPlayground", "TauDial"):
         monkeypatch.setattr({"D": browser, "S": playground, "T": dial}[name[0]], name, None)
     assert isinstance(widgets.disagreement_browser(pairs, runs, EXPERTS), HTML)
@@ -157,12 +157,12 @@ def test_without_a_kernel_nothing_is_live_and_the_static_side_makes_no_widget(pa
     ],
 )
 def test_a_view_is_live_only_where_a_front_end_says_that_it_is_there(environment, names, live, monkeypatch):
-    for name in ("JPY_SESSION_NAME", STATIC):
+    for name in ("JPY_SESSION_NAME", "COLAB_RELEASE_TAG", STATIC):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(presence, "get_ipython", lambda: SimpleNamespace(kernel=object(), user_ns=names))
-    assert widgets.is_live() is live
+    monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace(kernel=object(), user_ns=names))
+    assert is_live() is live
 
 
 def test_the_book_is_executed_as_static(monkeypatch, tmp_path):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -15,7 +13,8 @@ from transformers.quantizers.base import get_keys_to_not_convert
 from transformers.quantizers.quantizers_utils import should_convert_module
 from transformers.utils.logging import disable_progress_bar
 
-FRONT_ENDS = ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG")  # what a kernel has that a person has opened
+from baer_utils.presence import in_kernel, is_live
+
 UNSTATED_CONTEXT = 2048  # tokens, for a model that names no limit (ALiBi, state spaces): what such models trained on
 DIGEST_WHOLE = 2**28  # bytes up to which a model's file is read whole for its name
 QUANTIZED = {"8bit": ("Linear8bitLt", "int8"), "4bit": ("Linear4bit", "uint8")}  # class and storage of each layer
@@ -71,7 +70,7 @@ def load_model(source: dict, *, dtype: str, device: str, quantization: str | Non
     ValueError : when other weights came, such as those of files that are quantised already (`check_precision`).
     """
     kind = getattr(torch, dtype)
-    if "ipykernel" in sys.modules and not any(name in os.environ for name in FRONT_ENDS):
+    if in_kernel() and not is_live():
         disable_progress_bar()  # papermill would keep the bar in the copy
     if quantization is None:
         model = AutoModelForCausalLM.from_pretrained(**source, dtype=kind).to(device)

@@ -28,7 +28,8 @@ from traitlets import default
 
 from baer_utils.batch.forking import Nursery
 from baer_utils.batch.parameters import Notebook
-from baer_utils.reports import REPOSITORY, STATIC
+from baer_utils.presence import STATIC
+from baer_utils.reports import REPOSITORY
 
 QUIET = ["--IPKernelApp.log_level=50"]  # else the kernel writes about its sockets and its own end
 ERROR_LINES = 12  # of a failing notebook's traceback, its end

@@ -97,23 +97,34 @@ def develop(
         found["route"] = evaluate_route(candidates, rows, benchmark, categories, seed=seed)
     reference = evaluate_reference(runs, rows, clip=clip) if "reference" in heads else None
     found |= {"reference": reference} if reference else {}
-
-    native = native_decisions(runs, table, baselines_of(experts), debias=debias)
-    rivals, baselines, accuracy = _rivals(native, rows)
     best = metrics.best_single(evidence.z, rows.y, experts)
     rules = metrics.simple_rules(np.where(evidence.available, evidence.z, np.nan), experts, table, best)
-    return Development(
-        heads={head: _figures(found[head], rows, rivals) if head in found else None for head in HEADS},
-        pairs={name: int(mask.sum()) for name, mask in rows.masks.items()},
-        questions={name: int(table.loc[mask, "group_id"].nunique()) for name, mask in rows.masks.items()},
-        baselines=baselines,
-        baseline_accuracy=accuracy,
+    return _development(
+        rows,
+        found,
+        rules,
+        native_decisions(runs, table, baselines_of(experts), debias=debias),
         best_single=best,
-        rules={name: _figures(Evaluated(rules[name].to_numpy(), {}), rows, rivals) for name in rules},
         unlabelled=unlabelled,
         not_evaluated=_reasons(heads, found),
         extra_candidates=extras,
+    )
+
+
+def _development(
+    rows: Rows, found: dict[str, Evaluated], rules: pd.DataFrame, native: pd.DataFrame, **told: object
+) -> Development:
+    """Figures of every head and simple rule against the baselines' native decisions; `told` is kept as it is."""
+    rivals, baselines, accuracy = _rivals(native, rows)
+    return Development(
+        heads={head: _figures(found[head], rows, rivals) if head in found else None for head in HEADS},
+        pairs={name: int(mask.sum()) for name, mask in rows.masks.items()},
+        questions={name: int(rows.pairs.loc[mask, "group_id"].nunique()) for name, mask in rows.masks.items()},
+        baselines=baselines,
+        baseline_accuracy=accuracy,
+        rules={name: _figures(Evaluated(rules[name].to_numpy(), {}), rows, rivals) for name in rules},
         out_of_fold=_out_of_fold(rows, found, native),
+        **told,
     )
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
+from baer_utils.presence import in_kernel, is_live
+
 EVERY_SECONDS = 30  # between lines of a log
 RENEWED_SECONDS = 0.5  # between looks of a bar or a file, while no pair is finished
 
@@ -40,7 +42,7 @@ class Progress:
         self._start = self._last = self._renewed = time.monotonic()
         self._file = os.environ.get("BAER_PROGRESS") if show else None
         self._bar = _bar(work) if show and not self._file and _watched() else None
-        self._lines = show and not self._file and self._bar is None and not _in_kernel()
+        self._lines = show and not self._file and self._bar is None and not in_kernel()
         if self._file:
             self._write()  # a place that cannot be written is an error now, not after hours
 
@@ -109,11 +111,5 @@ def _bar(work: float) -> tqdm:
     return tqdm(total=max(work, 1e-9), leave=False, bar_format="{l_bar}{bar}| {elapsed}{postfix}")
 
 
-def _in_kernel() -> bool:
-    return "ipykernel" in sys.modules and "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None
-
-
 def _watched() -> bool:
-    if _in_kernel():  # notebook servers name their sessions; papermill and nbconvert do not
-        return any(name in os.environ for name in ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG"))
-    return sys.stderr is not None and sys.stderr.isatty()
+    return is_live() if in_kernel() else sys.stderr is not None and sys.stderr.isatty()

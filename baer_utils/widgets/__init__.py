@@ -4,9 +4,8 @@ from baer_utils.widgets.browser import DisagreementBrowser, disagreement_browser
 from baer_utils.widgets.dial import TauDial, tau_dial
 from baer_utils.widgets.escaping import escaped, raw_text
 from baer_utils.widgets.playground import SwapPlayground, swap_playground
-from baer_utils.widgets.presence import is_live
 
 __all__ = [
-    "DisagreementBrowser", "SwapPlayground", "TauDial", "disagreement_browser", "escaped", "is_live", "raw_text",
+    "DisagreementBrowser", "SwapPlayground", "TauDial", "disagreement_browser", "escaped", "raw_text",
     "swap_playground", "tau_dial",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from baer_utils.evidence import run_array, summarize
 from baer_utils.metrics import flips, majority
 from baer_utils.widgets.escaping import beside, heading, raw_text, sentence, table
-from baer_utils.widgets.presence import LiveView, shown
+from baer_utils.widgets.views import LiveView, shown
 
 ORDERS, OUTVOTED, EVERY = "its two orders disagree", "most experts disagree with it", "every pair"
 ALL_SUBSETS = "all subsets"

@@ -16,7 +16,7 @@ from ipywidgets import Layout, SelectionSlider
 
 from baer_utils.plots import tau_path
 from baer_utils.widgets.escaping import picture, sentence, table
-from baer_utils.widgets.presence import LiveView, shown
+from baer_utils.widgets.views import LiveView, shown
 
 
 class Setting(TypedDict):

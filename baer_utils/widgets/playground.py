@@ -22,7 +22,7 @@ from baer_utils.records import check_pairs, content_id, question_group, split_of
 from baer_utils.scores import antisymmetry_gap, probability
 from baer_utils.widgets.browser import answer
 from baer_utils.widgets.escaping import beside, heading, picture, raw_text, sentence, table
-from baer_utils.widgets.presence import LiveView, shown
+from baer_utils.widgets.views import LiveView, shown
 
 EXPERT = ("direct",)
 EMBEDDED = (
