@@ -17,8 +17,8 @@ PACKAGE = ROOT / "baer_utils"
 ORDER = (
     "presence", "records", "scores", "metrics", "benchmarks", "importers", "prompts", "backbones", "protocols",
     "debias", "store", "costs", "judging", "evidence", "features", "stacking", "routing", "verification", "screening",
-    "gates", "deployment", "selective", "calibrators", "roles", "panels", "juries", "regimes", "early_exit", "reports", "plots",
-    "widgets", "shards", "bench", "batch", "__main__",
+    "gates", "deployment", "selective", "calibrators", "roles", "panels", "juries", "regimes", "early_exit",
+    "reports", "plots", "widgets", "shards", "bench", "batch", "__main__",
 )  # fmt: skip
 EQUATIONS = {
     "scores": ["BAER Eq. 1a", "BAER Eq. 1b", "BAER Eq. 2"],
