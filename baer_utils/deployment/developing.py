@@ -99,16 +99,9 @@ def develop(
     found |= {"reference": reference} if reference else {}
     best = metrics.best_single(evidence.z, rows.y, experts)
     rules = metrics.simple_rules(np.where(evidence.available, evidence.z, np.nan), experts, table, best)
-    return _development(
-        rows,
-        found,
-        rules,
-        native_decisions(runs, table, baselines_of(experts), debias=debias),
-        best_single=best,
-        unlabelled=unlabelled,
-        not_evaluated=_reasons(heads, found),
-        extra_candidates=extras,
-    )
+    native = native_decisions(runs, table, baselines_of(experts), debias=debias)
+    told = {"unlabelled": unlabelled, "not_evaluated": _reasons(heads, found), "extra_candidates": extras}
+    return _development(rows, found, rules, native, best_single=best, **told)
 
 
 def _development(
