@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from baer_utils.backbones import embedded as embedded_judge
 from baer_utils.backbones import open_backbone, weights
 from baer_utils.backbones.base import Failure
+from baer_utils.backbones.batching import READ_TOKENS
 from baer_utils.backbones.decoding import sample
 from baer_utils.backbones.local import TransformersBackbone
+from baer_utils.backbones.prefixes import beginnings
 from baer_utils.backbones.rendering import Renderer
 from baer_utils.backbones.replay import ReplayBackbone
 from baer_utils.judging import judge_pairs
@@ -331,7 +333,7 @@ def test_sharing_what_prompts_begin_with_changes_no_answer(judge, request):
     assert max(abs(a.label_mass - b.label_mass) for a, b in zip(alone[0], shared[0], strict=True)) < 1e-4
     assert [text.ids for text in alone[1]] == [text.ids for text in shared[1]]
     assert [a.prompt_tokens for a in alone[0]] == [a.prompt_tokens for a in shared[0]]
-    assert sum(a.cached_tokens for a in alone[0]) == 0 == sum(a.cached_tokens for a in lone)
+    assert sum(a.cached_tokens for a in alone[0]) == 0 < sum(a.cached_tokens for a in lone)
 
 
 def test_trials_behind_their_shared_prompt_are_the_texts_of_trials_alone(embedded):
@@ -370,7 +372,7 @@ def test_cached_tokens_are_exactly_those_that_were_not_computed(tiny):
 
 
 def test_sharing_tells_how_far_it_is_and_ends_whole(tiny, monkeypatch):
-    monkeypatch.setattr("baer_utils.backbones.batching.BATCH_TOKENS", 256)
+    monkeypatch.setitem(READ_TOKENS, "cpu", 256)
     pairs = pairs_of_many_lengths()
     prompts = [prompt for asked in bank_prompts(pairs).values() for prompt in asked]
     steps = list(tiny.share_steps(prompts + prompts_of(pairs, self_consistency)))
@@ -380,16 +382,41 @@ def test_sharing_tells_how_far_it_is_and_ends_whole(tiny, monkeypatch):
     assert len({len(ids) for ids in held}) > 3 and list(tiny.share_steps([])) == []
 
 
-def test_only_what_at_least_two_different_calls_begin_with_is_held(tiny):
+def held_beginnings(judge, *asked) -> dict[str, int]:
+    """How many instructions, contents and whole prompts are held for what these protocols ask about two pairs."""
     pairs = pairs_of_many_lengths()[:2]
-    tiny.share(prompts_of(pairs, direct))
-    assert not tiny._prefixes._held
-    tiny.share(prompts_of(pairs, direct) + prompts_of(pairs, chain_of_thought))
-    assert len(tiny._prefixes._held) == 4
-    tiny.share(prompts_of(pairs, self_consistency))  # trials share the whole prompt, too
-    assert len(tiny._prefixes._held) == 8
-    tiny.share([])
-    assert not tiny._prefixes._held
+    prompts = [prompt for protocol in asked for prompt in prompts_of(pairs, protocol)]
+    judge.share(prompts)
+    held = set(judge._prefixes._held)
+    judge.share([])
+    assert not judge._prefixes._held
+    rows = [judge._renderer.ids_and_shared(prompt) for prompt in prompts]
+    found = {
+        "instructions": {tuple(ids[: shared[0]]) for ids, shared in rows} & held,
+        "contents": {tuple(ids[: shared[2]]) for ids, shared in rows if len(shared) == 3} & held,
+        "prompts": {tuple(ids[:-1]) for ids, _ in rows} & held,
+    }
+    assert set().union(*found.values()) == held
+    return {name: len(ids) for name, ids in found.items()}
+
+
+def test_only_what_at_least_two_different_calls_begin_with_is_held(tiny):
+    assert held_beginnings(tiny, direct) == {"instructions": 2, "contents": 0, "prompts": 0}
+    assert held_beginnings(tiny, direct, chain_of_thought) == {"instructions": 2, "contents": 4, "prompts": 0}
+    # trials share the whole prompt, and nothing but they goes on from the content
+    assert held_beginnings(tiny, self_consistency) == {"instructions": 2, "contents": 0, "prompts": 4}
+    assert held_beginnings(tiny, self_consistency, direct) == {"instructions": 2, "contents": 4, "prompts": 4}
+
+
+@given(st.lists(st.tuples(st.lists(st.integers(0, 1), min_size=1, max_size=7).map(tuple),
+                          st.sets(st.integers(1, 7), max_size=3).map(lambda n: tuple(sorted(n))),
+                          st.integers(0, 1)), unique=True, max_size=8))  # fmt: skip
+def test_every_beginning_held_saves_something_and_goes_on_from_all_that_is_held_before_it(prompts):
+    prompts = [(ids, tuple(n for n in shared if n <= len(ids)), trial) for ids, shared, trial in prompts]
+    held = beginnings(set(prompts))
+    for ids, before in held.items():
+        users = [p for p in set(prompts) if p[0][: len(ids)] == ids and len(p[0]) > len(ids)]
+        assert len(users) > 1 and all(n < len(ids) and ids[:n] in held for n in before)
 
 
 # ---------------------------------------------------------------- names, opening, the embedded judge, replay

@@ -9,7 +9,7 @@ from transformers import LlamaConfig
 from transformers.cache_utils import DynamicLayer
 
 from baer_utils.backbones.batching import BATCH_TOKENS, HELD_TOKENS, batches
-from baer_utils.backbones.caching import RoomyLayer, can_hold, packed, roomy
+from baer_utils.backbones.caching import RoomyLayer, Scratch, can_hold, packed
 from baer_utils.backbones.decoding import LIKELY, sample
 
 
@@ -26,9 +26,13 @@ def test_packing_keeps_the_same_rows_and_moves_none_backwards(keep):
     assert sum(to != of for to, of in enumerate(order)) == len([row for row in keep if row >= len(keep)])
 
 
-@given(st.lists(st.tuples(st.integers(1, 3), st.sets(st.integers(0, 5))), max_size=5))
-def test_a_layer_with_room_holds_what_the_librarys_layer_holds(steps):
-    ours, theirs, rows = RoomyLayer(1 + 3 * 5), DynamicLayer(), 6
+@given(st.lists(st.tuples(st.integers(1, 3), st.sets(st.integers(0, 5))), max_size=5), st.integers(0, 2))
+def test_a_layer_with_room_holds_what_the_librarys_layer_holds(steps, used_before):
+    """Also in memory that a smaller or a larger layer has used before."""
+    scratch: dict[str, torch.Tensor] = {}
+    for rows in (3, 9)[:used_before]:
+        RoomyLayer(1 + 3 * 5, scratch).update(*states(rows, 1, 99))
+    ours, theirs, rows = RoomyLayer(1 + 3 * 5, scratch), DynamicLayer(), 6
     for layer in (ours, theirs):
         layer.update(*states(rows, 1, 0))
     for number, (tokens, leaving) in enumerate(steps, 1):
@@ -44,16 +48,25 @@ def test_a_layer_with_room_holds_what_the_librarys_layer_holds(steps):
 
 
 def test_what_is_held_stands_on_the_right_and_zeros_on_the_left():
-    layer = RoomyLayer(8)
+    layer = RoomyLayer(8, {})
     keys, values = (part[0] for part in states(1, 3, 1))
     layer.begin([(keys, values), None, (keys[:, :2], values[:, :2])], 4)
     assert torch.equal(layer.keys[0, :, 1:], keys) and torch.equal(layer.values[2, :, 2:], values[:, :2])
     assert not layer.keys[0, :, :1].any() and not layer.values[1].any() and not layer.keys[2, :, :2].any()
 
 
+def test_the_memory_of_a_batch_is_used_by_the_next_one():
+    scratch: dict[str, torch.Tensor] = {}
+    for room, rows in ((8, 3), (6, 4), (4, 2)):
+        layer = RoomyLayer(room, scratch)
+        layer.update(*states(rows, 2, room))
+        assert layer.keys.data_ptr() == scratch["keys"].data_ptr() and scratch["keys"].numel() == 3 * 2 * 8 * 4
+        assert torch.equal(layer.keys, states(rows, 2, room)[0])
+
+
 def test_a_model_with_sliding_windows_is_not_held():
     sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
-    assert can_hold(LlamaConfig(**sizes)) and len(roomy(LlamaConfig(**sizes), 4).layers) == 2
+    assert can_hold(LlamaConfig(**sizes)) and len(Scratch(LlamaConfig(**sizes)).cache(4).layers) == 2
     from transformers import MistralConfig
 
     assert not can_hold(MistralConfig(**sizes, sliding_window=4))
@@ -75,7 +88,7 @@ rows = st.tuples(st.integers(1, 900), st.integers(0, 899)).map(lambda row: (max(
 @given(st.lists(rows, max_size=200))
 def test_batches_hold_every_row_once_within_both_bounds_and_by_what_is_left_to_compute(found):
     lengths, held = [length for length, _ in found], [min(known, length - 1) for length, known in found]
-    cut = list(batches(lengths, held))
+    cut = list(batches(lengths, held, BATCH_TOKENS))
     assert sorted(n for batch in cut for n in batch) == list(range(len(found)))
     ends = [[lengths[n] - held[n] for n in batch] for batch in cut]
     for batch, left in zip(cut, ends, strict=True):
@@ -86,5 +99,7 @@ def test_batches_hold_every_row_once_within_both_bounds_and_by_what_is_left_to_c
 
 def test_rows_of_which_only_the_end_is_left_are_not_padded_to_whole_ones():
     lengths, held = [500, 510] * 32, [0, 490] * 32  # in order of length, each end would lie beside a whole row
-    computed = sum(len(batch) * max(lengths[n] - held[n] for n in batch) for batch in batches(lengths, held))
+    computed = sum(
+        len(batch) * max(lengths[n] - held[n] for n in batch) for batch in batches(lengths, held, BATCH_TOKENS)
+    )
     assert computed <= 1.1 * (sum(lengths) - sum(held))

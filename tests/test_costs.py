@@ -16,6 +16,7 @@ from baer_utils.costs import TOGETHER, TOKENS, dry_run, native_calls, price, pri
 from baer_utils.debias import bank_runs, fit_debias, protocols_for
 from baer_utils.judging import judge_pairs
 from baer_utils.judging.planning import ResponseLimit
+from baer_utils.prompts import Key, two_responses
 from baer_utils.protocols import EXPERTS, EXTRA_CANDIDATES, PROTOCOLS, Settings
 from baer_utils.records import unit_hash
 from tests.conftest import SHARED, make_pairs
@@ -155,13 +156,22 @@ SETS = [
 
 @pytest.mark.parametrize("experts", SETS, ids=" ".join)
 def test_the_price_of_a_set_is_what_judging_that_set_afresh_really_computes(experts, few, tiny, whole):
-    """Independent: the judge's own count of distinct calls and of tokens that it computed, for this set alone."""
+    """Independent: the judge's own count of distinct calls and of tokens that it computed, for this set alone.
+
+    A question that two pairs ask is computed once, which no run table shows: it is priced with each pair.
+    """
     _, report = judge_pairs(few, tiny, protocols_for(experts, native=False), settings=SHORT, progress=False)
     bill = {name: value * len(few) for name, value in price(whole.runs, experts).items()}
     assert bill["calls"] == pytest.approx(report.distinct)
     assert bill["prompt_tokens"] == pytest.approx(report.prompt_tokens)
     assert bill["new_tokens"] == pytest.approx(report.new_tokens)
-    assert bill["unique_tokens"] == pytest.approx(report.prompt_tokens - report.cached_tokens)
+    repeated = few[few["instruction"].duplicated()].itertuples()
+    again = [
+        tiny._renderer.ids_and_shared(two_responses(pair, "ab", "direct", Key("p", "direct", "ab")))[1][0]
+        for pair in repeated
+    ]
+    apart = 0 if experts[0].startswith("likelihood") else sum(again)  # which asks without a content
+    assert bill["unique_tokens"] == pytest.approx(report.prompt_tokens - report.cached_tokens + apart) and again
 
 
 def test_a_larger_set_never_costs_less_and_never_more_than_its_parts_together(whole):

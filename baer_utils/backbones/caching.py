@@ -6,6 +6,7 @@ more than the arithmetic of a small model.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -21,11 +22,12 @@ class RoomyLayer(DynamicLayer):
     Parameters
     ----------
     room : columns (tokens) of the buffer.
+    scratch : memory of the buffers, by name: what the last batch has left is used again, and replaced where too small.
     """
 
-    def __init__(self, room: int):
+    def __init__(self, room: int, scratch: dict[str, torch.Tensor]):
         super().__init__()
-        self._room, self._filled = room, 0
+        self._room, self._filled, self._scratch = room, 0, scratch
         self._buffers: tuple[torch.Tensor, ...] = ()
 
     def begin(self, held: Sequence[Held | None], width: int) -> None:
@@ -43,8 +45,14 @@ class RoomyLayer(DynamicLayer):
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
         """Make the buffers, for as many rows as there are."""
         super().lazy_initialization(key_states, value_states)
-        shapes = [(*states.shape[:2], self._room, states.shape[3]) for states in (key_states, value_states)]
-        self._buffers = key_states.new_empty(shapes[0]), value_states.new_empty(shapes[1])
+        self._buffers = self._buffer("keys", key_states), self._buffer("values", value_states)
+
+    def _buffer(self, name: str, states: torch.Tensor) -> torch.Tensor:
+        shape = (*states.shape[:2], self._room, states.shape[3])
+        if name not in self._scratch or self._scratch[name].numel() < math.prod(shape):
+            self._scratch.pop(name, None)  # given back before more is asked for
+            self._scratch[name] = states.new_empty(math.prod(shape))
+        return self._scratch[name][: math.prod(shape)].view(shape)
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args, **kwargs):
         """Write new columns behind the filled ones; returns all filled ones."""
@@ -75,9 +83,20 @@ def can_hold(config) -> bool:
     return all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
 
 
-def roomy(config, room: int) -> Cache:
-    """An empty cache of `room` columns for a model that `can_hold`."""
-    return Cache(layers=[RoomyLayer(room) for _ in DynamicCache(config=config).layers])
+class Scratch:
+    """Memory for one cache at a time of a model that `can_hold`: asking the system for it anew costs more than filling.
+
+    Parameters
+    ----------
+    config : the model's.
+    """
+
+    def __init__(self, config):
+        self._layers: list[dict[str, torch.Tensor]] = [{} for _ in DynamicCache(config=config).layers]
+
+    def cache(self, room: int) -> Cache:
+        """An empty cache of `room` columns; the one made before must no longer be used."""
+        return Cache(layers=[RoomyLayer(room, layer) for layer in self._layers])
 
 
 def packed(keep: Sequence[int]) -> list[int]:

@@ -7,7 +7,6 @@ the last column is every prompt's last token, and position ids count from each p
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +16,10 @@ import torch
 from transformers import AutoConfig, AutoTokenizer
 
 from baer_utils.backbones.base import Failure, Generation, Likelihood, Read
-from baer_utils.backbones.batching import Asked, batches
+from baer_utils.backbones.batching import batches, read_tokens
 from baer_utils.backbones.decoding import decode, greedy, sampled
 from baer_utils.backbones.labels import LabelProbe, label_tokens, probe, probed_prompts
-from baer_utils.backbones.prefixes import Prefixes, padded
+from baer_utils.backbones.prefixes import Asked, Prefixes, padded
 from baer_utils.backbones.rendering import Renderer
 from baer_utils.backbones.weights import QUANTIZED, context_of, digest_of, load_model, source_of
 from baer_utils.prompts import LABELS, Prompt
@@ -103,27 +102,18 @@ class TransformersBackbone:
 
     @cached_property
     def _prefixes(self) -> Prefixes:
-        return Prefixes(self.model, batches)
+        return Prefixes(self.model)
 
     def share(self, prompts: Sequence[Prompt]) -> None:
-        """Hold the keys and values of every content, and of every prompt, that at least two different calls share."""
+        """Hold the keys and values of all that several of these prompts begin with (`Prefixes.hold`)."""
         for _ in self.share_steps(prompts):
             pass
 
     @torch.inference_mode()
     def share_steps(self, prompts: Sequence[Prompt]) -> Iterator[float]:
         """Do what `share` does, and give after each forward pass the part of it that is done, 0 to 1."""
-        rendered = [(*self._renderer.ids_and_content(prompt), prompt.key.trial) for prompt in prompts]
-        different = {(tuple(ids), content, trial) for ids, content, trial in rendered}
-        contents = Counter(ids[:content] for ids, content, _ in different)
-        trials = Counter((ids[:-1], content) for ids, content, _ in different)
-        whole = {ids: content for (ids, content), count in trials.items() if count > 1}
-        contents = {content: len(content) for content, count in contents.items() if count > 1}
-        total = sum(contents.values()) + sum(len(ids) - (ids[:n] in contents) * n for ids, n in whole.items())
-        done = 0
-        for tokens in self._prefixes.hold(contents | whole):
-            done += tokens
-            yield done / total
+        rendered = [(*self._renderer.ids_and_shared(prompt), prompt.key.trial) for prompt in prompts]
+        yield from self._prefixes.hold({(tuple(ids), shared, trial) for ids, shared, trial in rendered})
 
     def render(self, prompt: Prompt) -> list[int]:
         """Token ids of a prompt."""
@@ -185,7 +175,8 @@ class TransformersBackbone:
         heads = [self.render(prompt) for prompt in prompts]
         tails = [self._renderer.untrusted_ids(t)[: p.cut] + end for p, t in zip(prompts, texts, strict=True)]
         out: list[Likelihood | None] = [None] * len(heads)
-        for batch in batches([len(h) + len(t) for h, t in zip(heads, tails, strict=True)]):
+        lengths = [len(head) + len(tail) for head, tail in zip(heads, tails, strict=True)]
+        for batch in batches(lengths, [0] * len(lengths), read_tokens(self.model.device.type)):
             start = time.perf_counter()
             keep = max(len(tails[n]) for n in batch) + 1
             inputs = padded([heads[n] + tails[n] for n in batch], self.device)

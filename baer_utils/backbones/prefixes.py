@@ -1,22 +1,29 @@
 """Beginnings that many prompts share, computed once: the keys and values of their first tokens.
 
-All protocols of one display order ask about the same content, [system, instruction, responses], and only then differ;
-the trials of one question share the whole prompt. What is held is fixed by the plan of a block of pairs, and computed
-in batches fixed by it too, so that an answer's bits never depend on what the store had.
+All prompts about a pair begin with [system, instruction]; all protocols of one display order ask about one content,
+[system, instruction, responses], and only then differ; the trials of one question share the whole prompt. What is held
+is fixed by the plan of a block of pairs, and computed in batches fixed by it too, so that an answer's bits never depend
+on what the store had.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from transformers import Cache
 
-from baer_utils.backbones.caching import Held, can_hold, roomy
+from baer_utils.backbones.batching import BATCH_TOKENS, batches, read_tokens
+from baer_utils.backbones.caching import Held, Scratch, can_hold
+from baer_utils.backbones.rendering import Renderer
+from baer_utils.prompts import Prompt
 
 Ids = tuple[int, ...]
+Lengths = tuple[int, ...]  # how many tokens of a prompt, from the first, come before the end of a piece of its content
 
 
 @dataclass
@@ -33,38 +40,46 @@ class Prefixes:
     Parameters
     ----------
     model : a causal language model of transformers.
-    batches : cuts positions with given lengths, and lengths held of them, into batches of bounded padded size.
     """
 
-    def __init__(self, model, batches: Callable[[Sequence[int], Sequence[int]], Iterator[list[int]]]):
-        self._model, self._batches = model, batches
+    def __init__(self, model):
+        self._model, self.device = model, model.device.type
         self._held: dict[Ids, list[Held]] = {}
         self._paid: set[Ids] = set()
+        self._scratch = Scratch(model.config)
         self.can_share = can_hold(model.config)
-        if model.device.type == "cpu":  # else transformers copies the keys once for every query head of a group
+        if self.device == "cpu":  # else transformers copies the keys once for every query head of a group
             os.environ.setdefault("TRANSFORMERS_SDPA_FORCE_GQA", "1")
 
-    def hold(self, beginnings: Mapping[Ids, int]) -> Iterator[int]:
-        """Forget what was held and compute these; gives the tokens of each forward pass when it is done.
+    def hold(self, prompts: Collection[tuple[Ids, Lengths, int]]) -> Iterator[float]:
+        """Forget what was held, and compute what these begin with (`beginnings`), each on from the longest before it.
 
         Parameters
         ----------
-        beginnings : token ids of each, with how many of them, from the first, are its content; a beginning that is more
-            than its content goes on from what is held of that.
+        prompts : different ones: token ids, lengths up to each piece of their content, trial.
+
+        Yields
+        ------
+        after each forward pass the part of it that is done, 0 to 1.
         """
         self._held, self._paid = {}, set()
-        if self.can_share:
-            for whole in (False, True):
-                rows = {i: content for i, content in beginnings.items() if i and (len(i) > content) == whole}
-                yield from self._compute(rows)
+        waiting = beginnings(prompts) if self.can_share else {}
+        total = sum(len(ids) - max(before, default=0) for ids, before in waiting.items())
+        done = 0
+        while waiting:
+            ready = {ids: before for ids, before in waiting.items() if not any(ids[:n] in waiting for n in before)}
+            for tokens in self._compute(ready):
+                done += tokens
+                yield done / total
+            waiting = {ids: before for ids, before in waiting.items() if ids not in ready}
 
-    def _compute(self, beginnings: dict[Ids, int]) -> Iterator[int]:
-        rows = sorted(beginnings)
-        contents = [beginnings[ids] for ids in rows]
-        held = [self.length(ids, content) for ids, content in zip(rows, contents, strict=True)]
+    def _compute(self, ready: dict[Ids, Lengths]) -> Iterator[int]:
+        rows = sorted(ready)
+        shared = [ready[ids] for ids in rows]
+        held = [self.length(ids, before) for ids, before in zip(rows, shared, strict=True)]
         found: dict[Ids, list[Held]] = {}
-        for batch in self._batches([len(ids) for ids in rows], held):
-            behind = self.batch([rows[n] for n in batch], [contents[n] for n in batch])
+        for batch in batches([len(ids) for ids in rows], held, read_tokens(self.device)):
+            behind = self.batch([rows[n] for n in batch], [shared[n] for n in batch])
             self._model(**behind.inputs, cache=behind.cache, use_cache=True, logits_to_keep=1)
             width = behind.cache.layers[0].keys.shape[2]
             middle = width - behind.inputs["input_ids"].shape[1]
@@ -77,36 +92,35 @@ class Prefixes:
             yield sum(len(rows[n]) - held[n] for n in batch)
         self._held |= found
 
-    def cached(self, ids: Sequence[int], content: int) -> int:
+    def cached(self, ids: Sequence[int], shared: Lengths) -> int:
         """Tokens of a prompt that others have paid for: the first prompt with a held beginning pays for it."""
-        paid = 0
-        for length in self._lengths(ids, content):
+        for length in self._lengths(ids, shared):
             beginning = tuple(ids[:length])
             if beginning in self._paid:
-                return max(paid, length)
+                return length
             self._paid.add(beginning)
-        return paid
+        return 0
 
-    def length(self, ids: Sequence[int], content: int) -> int:
-        """Tokens of a prompt whose keys and values are held: all but its last, all of its content, or none."""
-        return next(iter(self._lengths(ids, content)), 0)
+    def length(self, ids: Sequence[int], shared: Lengths) -> int:
+        """Tokens of a prompt whose keys and values are held: all but its last, some pieces of its content, or none."""
+        return next(iter(self._lengths(ids, shared)), 0)
 
-    def _lengths(self, ids: Sequence[int], content: int) -> list[int]:
+    def _lengths(self, ids: Sequence[int], shared: Lengths) -> list[int]:
         """Lengths of the held beginnings of a prompt, the longest first."""
-        lengths = sorted({len(ids) - 1, content}, reverse=True) if self._held else []
-        return [length for length in lengths if tuple(ids[:length]) in self._held]
+        lengths = sorted({*shared, len(ids) - 1}, reverse=True) if self._held else []
+        return [length for length in lengths if length < len(ids) and tuple(ids[:length]) in self._held]
 
-    def batch(self, rows: Sequence[Sequence[int]], contents: Sequence[int], room: int = 0) -> Batch:
+    def batch(self, rows: Sequence[Sequence[int]], shared: Sequence[Lengths], room: int = 0) -> Batch:
         """Inputs for prompts of which some beginnings are held, and a cache with `room` for tokens behind them.
 
         A row's last token is in the last column. A model that cannot share gets no cache.
         """
-        lengths = [self.length(row, content) for row, content in zip(rows, contents, strict=True)]
+        lengths = [self.length(row, before) for row, before in zip(rows, shared, strict=True)]
         ends = padded([row[length:] for row, length in zip(rows, lengths, strict=True)], self._model.device)
         if not self.can_share:
             return Batch(ends, None)
         width = max(lengths)
-        cache = roomy(self._model.config, width + ends["input_ids"].shape[1] + room)
+        cache = self._scratch.cache(width + ends["input_ids"].shape[1] + room)
         if width:
             device = ends["input_ids"].device
             held = torch.tensor([[0] * (width - length) + [1] * length for length in lengths], device=device)
@@ -116,6 +130,44 @@ class Prefixes:
             for number, layer in enumerate(cache.layers):
                 layer.begin([states and states[number] for states in beginnings], width)
         return Batch(ends, cache)
+
+
+class Asked:
+    """Prompts of one call to the model, rendered, with what is held of their beginnings."""
+
+    def __init__(self, renderer: Renderer, prefixes: Prefixes, prompts: Sequence[Prompt]):
+        self._prefixes = prefixes
+        self.rows, self._shared = zip(*map(renderer.ids_and_shared, prompts), strict=True) if prompts else ((), ())
+
+    def batches(self, budget: int = 0) -> Iterator[list[int]]:
+        """Positions in batches of bounded size; `budget` tokens will be added to each row."""
+        totals = [len(row) + budget for row in self.rows]
+        held = [self._prefixes.length(row, shared) for row, shared in zip(self.rows, self._shared, strict=True)]
+        return batches(totals, held, BATCH_TOKENS if budget else read_tokens(self._prefixes.device))
+
+    def inputs(self, batch: list[int], room: int = 0):
+        """Inputs of a forward pass over what is not held of these rows, behind the cache of what is."""
+        return self._prefixes.batch([self.rows[n] for n in batch], [self._shared[n] for n in batch], room)
+
+    def cached(self, n: int) -> int:
+        """Tokens of a row that another row has paid for."""
+        return self._prefixes.cached(self.rows[n], self._shared[n])
+
+
+def beginnings(prompts: Collection[tuple[Ids, Lengths, int]]) -> dict[Ids, Lengths]:
+    """What at least two of these begin with, and not a longer one all of them: with the lengths of such before it."""
+    chains = []
+    for ids, shared, _ in prompts:
+        lengths = sorted({length for length in (*shared, len(ids) - 1) if 0 < length < len(ids)})
+        chains.append([ids[:length] for length in lengths])
+    count = Counter(itertools.chain.from_iterable(chains))
+    passed = {short for chain in chains for short, long in itertools.pairwise(chain) if count[short] == count[long]}
+    found: dict[Ids, set[int]] = {}
+    for chain in chains:
+        held = [ids for ids in chain if count[ids] > 1 and ids not in passed]
+        for number, ids in enumerate(held):
+            found.setdefault(ids, set()).update(map(len, held[:number]))
+    return {ids: tuple(sorted(before)) for ids, before in found.items()}
 
 
 def padded(rows: Sequence[Sequence[int]], device) -> dict[str, torch.Tensor]:

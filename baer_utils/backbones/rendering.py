@@ -50,32 +50,33 @@ class Renderer:
         self._anchor = "\n" if prefixed else ""
         self._frame = lru_cache(maxsize=4096)(self._render_frame)
         self._trusted = lru_cache(maxsize=4096)(self._trusted_ids)
+        self._untrusted = lru_cache(maxsize=256)(self._untrusted_ids)  # the texts of a block of pairs
         if thinking:
             self._require_a_thinking_mode()
 
     def ids(self, prompt: Prompt) -> list[int]:
         """Token ids of a whole prompt: template, content, a generation to go on from, stub."""
-        return self.ids_and_content(prompt)[0]
+        return self.ids_and_shared(prompt)[0]
 
-    def ids_and_content(self, prompt: Prompt) -> tuple[list[int], int]:
-        """Token ids of a whole prompt, and how many of them, from the first, are its shared content."""
+    def ids_and_shared(self, prompt: Prompt) -> tuple[list[int], tuple[int, ...]]:
+        """Token ids of a whole prompt, and how many of them come before the end of each piece of its content."""
         shape = tuple((s.role, s.text if s.trusted else None) for s in prompt.segments)
         untrusted = [n for n, s in enumerate(prompt.segments) if not s.trusted]
         ids: list[int] = []
-        content = 0
+        shared = []
         frame = self._frame(shape, self.thinking and prompt.free)
         for number, (piece, position) in enumerate(zip(frame, [*untrusted, None], strict=True), 1):
             ids += piece
             if position is not None:
                 text = self.untrusted_ids(prompt.segments[position].text)
                 ids += text[: prompt.cut] if position in prompt.responses else text
-            if number == prompt.shared:
-                content = len(ids)
+            if number <= prompt.shared:
+                shared.append(len(ids))
         if prompt.continue_ids is not None:
             ids += prompt.continue_ids
             thought = open_thought(self.tokenizer.decode([*frame[-1], *prompt.continue_ids]))
             ids += self._trusted(_ending(thought).rstrip())  # a thought that ran out of budget ends before the stub
-        return ids + list(self._trusted(prompt.stub)), content
+        return ids + list(self._trusted(prompt.stub)), tuple(shared)
 
     def text(self, ids: Sequence[int]) -> str:
         """Text of generated ids without control tokens, but with the marks of a thought."""
@@ -87,6 +88,9 @@ class Renderer:
         Half a surrogate pair, which no tokenizer takes, becomes a question mark. A piece that still yields a control
         token (a tokenizer may find one in other spellings of it) is read character by character.
         """
+        return list(self._untrusted(text))
+
+    def _untrusted_ids(self, text: str) -> tuple[int, ...]:
         pieces = [text.encode("utf-8", "replace").decode()]
         if self._words is not None:
             cuts = [0, *(match.start() + 1 for match in self._words.finditer(pieces[0])), len(pieces[0])]
@@ -96,7 +100,7 @@ class Renderer:
             if not self._control.isdisjoint(found):
                 found = [token for one in self._plain(list(piece)) for token in one if token not in self._control]
             ids += found
-        return ids
+        return tuple(ids)
 
     def _plain(self, pieces: list[str]) -> list[list[int]]:
         return self._tokens(pieces, split_special_tokens=True)

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import torch
 
-from baer_utils.backbones.batching import BATCH_TOKENS
+from baer_utils.backbones.batching import read_tokens
 from baer_utils.backbones.embedded import ensure_model
 from baer_utils.backbones.local import TransformersBackbone
 from baer_utils.bench.pairing import side_by_side, timed
@@ -77,7 +77,8 @@ def arithmetic(pairings: int, sitting: Sitting) -> dict:
         found[dtype] = {
             "share": result["ratio"], "at_least": least, "holds": result["ratio"] >= least, "weights": weights,
             "least": result["least"], "most": result["most"], "tokens_per_second": round(1e9 / (2 * weights * ours), 1),
-            "matrix_gigaflops": round(1 / peak, 1), "pairs_of_a_pairing": FULL, "rows_of_a_matrix": BATCH_TOKENS,
+            "matrix_gigaflops": round(1 / peak, 1), "pairs_of_a_pairing": FULL,
+            "rows_of_a_matrix": read_tokens(judge.device),
             "unique_tokens": sum(sitting.notes[f"tokens {n + 1}"] for n in range(pairings)),
         }  # fmt: skip
     return found | {"holds": all(entry["holds"] for entry in found.values())}
@@ -122,10 +123,10 @@ def ask_reads(judge, calls: list[Call]) -> list:
 def matrix_rate(model) -> float:
     """Most floating point operations a second over the model's own layer shapes, with as many rows as a batch has."""
     linear = [module for module in model.model.layers[0].modules() if isinstance(module, torch.nn.Linear)]
-    best = 0.0
+    best, rows = 0.0, read_tokens(model.device.type)
     with torch.inference_mode():
         for layer in {(each.in_features, each.out_features): each for each in linear}.values():
-            x = torch.randn(BATCH_TOKENS, layer.in_features, dtype=layer.weight.dtype, device=layer.weight.device)
+            x = torch.randn(rows, layer.in_features, dtype=layer.weight.dtype, device=layer.weight.device)
             fastest = min(timed(lambda layer=layer, x=x: layer(x))[0] for _ in range(10))
             best = max(best, 2 * x.numel() * layer.out_features / fastest)
     return best

@@ -53,13 +53,14 @@ class SharedCalls:
         needed = np.zeros((len(named), len(experts)), dtype=bool)
         for column, name in enumerate(experts):
             needed[calls_of(named, name).index, column] = True
-        held = _content_tokens(named)
+        held, question = _content_tokens(named), _question_tokens(named)
         rows = needed.any(axis=1)
         named, self._needed = named[rows], needed[rows]
         self._column = {name: column for column, name in enumerate(experts)}
         self._pair, self._call = named["pair_id"].to_numpy(), _number(_call_names(named))
         self._prompt, self._content = _number(named[[*CONTENT, "prompt_sha"]]), _number(named[CONTENT])
-        self._trial = _number(named[["trial"]])
+        self._trial, self._about = _number(named[["trial"]]), (named["content"] != "").to_numpy()
+        self._question = question.reindex(self._pair).fillna(0).to_numpy()
         self._held = held.reindex(pd.MultiIndex.from_frame(named[CONTENT])).fillna(0).to_numpy()
         self._tokens = {name: named[name].to_numpy(float) for name in TOKENS}
 
@@ -77,8 +78,8 @@ class SharedCalls:
     def _unique_tokens(self, rows: NDArray[np.int64]) -> float:
         """Prompt tokens of distinct calls, shared as the backbones share them.
 
-        A content is computed once for all calls that begin with it, and all of a prompt but its last token once for all
-        its trials.
+        The instruction is computed once for all contents of a pair, a content once for all calls that begin so, and
+        all of a prompt but its last token once for all its trials.
         """
         prompts, first, which, calls = np.unique(
             self._prompt[rows], return_index=True, return_inverse=True, return_counts=True
@@ -92,7 +93,13 @@ class SharedCalls:
         behind = np.where(trials > 1, behind + calls - 1, behind * calls)
         alone = np.bincount(which, tokens, minlength=len(prompts))
         once = np.unique(self._content[rows][first], return_index=True)[1]
-        return float(np.where(held > 0, behind, alone).sum() + held[once].sum())
+        return float(np.where(held > 0, behind, alone).sum() + held[once].sum() - self._again(rows[first][once]))
+
+    def _again(self, contents: NDArray[np.int64]) -> float:
+        """Tokens of instructions at the head of these contents, without the first content of each pair."""
+        contents = contents[self._about[contents]]
+        first = np.unique(self._pair[contents], return_index=True)[1]
+        return float(self._question[contents].sum() - self._question[contents[first]].sum())
 
 
 def _named(runs: pd.DataFrame) -> pd.DataFrame:
@@ -116,11 +123,28 @@ def _number(names: pd.DataFrame) -> NDArray[np.int64]:
 
 
 def _content_tokens(named: pd.DataFrame) -> pd.Series:
-    """Tokens of every content that a call of the table took over from another: the fewest that any one did."""
-    known = named[named["content"] != ""].groupby(CONTENT)
-    taken = named[(named["content"] != "") & (named["cached_tokens"] > 0)].groupby(CONTENT)["cached_tokens"].min()
-    shortest = known["prompt_tokens"].min().reindex(taken.index) - 1  # a resumed run may show whole prompts alone
-    return np.minimum(taken, shortest)
+    """Tokens of every content that a call of the table took over from another.
+
+    The first call about a content takes over the instruction at most, the others all of it: so the fewest that one did,
+    or where all took something over, the fewest but for the first.
+    """
+    known = named[named["content"] != ""].groupby(CONTENT)["cached_tokens"]
+    taken = named[(named["content"] != "") & (named["cached_tokens"] > 0)][[*CONTENT, "cached_tokens"]]
+    fewest = taken.drop_duplicates().sort_values("cached_tokens").groupby(CONTENT)["cached_tokens"]
+    least = fewest.first()
+    behind_first = fewest.nth(1)
+    second = pd.Series(behind_first.to_numpy(), pd.MultiIndex.from_frame(taken.loc[behind_first.index, CONTENT]))
+    tokens = least.where(known.min().reindex(least.index) == 0, second.reindex(least.index).fillna(least))
+    shortest = named.groupby(CONTENT)["prompt_tokens"].min().reindex(tokens.index) - 1
+    return np.minimum(tokens, shortest)  # a resumed run may show whole prompts alone
+
+
+def _question_tokens(named: pd.DataFrame) -> pd.Series:
+    """Tokens of the instruction at the head of all prompts about a pair, where a content's first call took it over."""
+    first = named[named["content"] != ""].groupby(CONTENT)[["cached_tokens", "prompt_tokens"]].min()
+    by_pair = first.groupby("pair_id")
+    shown = first[first["cached_tokens"] > 0].groupby("pair_id")["cached_tokens"].min()
+    return np.minimum(shown, by_pair["prompt_tokens"].min().reindex(shown.index) - 1)
 
 
 @cache
