@@ -31,8 +31,8 @@ def test_a_layer_with_room_holds_what_the_librarys_layer_holds(steps, used_befor
     """Also in memory that a smaller or a larger layer has used before."""
     scratch: dict[str, torch.Tensor] = {}
     for rows in (3, 9)[:used_before]:
-        RoomyLayer(1 + 3 * 5, scratch).update(*states(rows, 1, 99))
-    ours, theirs, rows = RoomyLayer(1 + 3 * 5, scratch), DynamicLayer(), 6
+        RoomyLayer(rows, 1 + 3 * 5, scratch).update(*states(rows, 1, 99))
+    ours, theirs, rows = RoomyLayer(6, 1 + 3 * 5, scratch), DynamicLayer(), 6
     for layer in (ours, theirs):
         layer.update(*states(rows, 1, 0))
     for number, (tokens, leaving) in enumerate(steps, 1):
@@ -48,7 +48,7 @@ def test_a_layer_with_room_holds_what_the_librarys_layer_holds(steps, used_befor
 
 
 def test_what_is_held_stands_on_the_right_and_zeros_on_the_left():
-    layer = RoomyLayer(8, {})
+    layer = RoomyLayer(3, 8, {})
     keys, values = (part[0] for part in states(1, 3, 1))
     layer.begin([(keys, values), None, (keys[:, :2], values[:, :2])], 4)
     assert torch.equal(layer.keys[0, :, 1:], keys) and torch.equal(layer.values[2, :, 2:], values[:, :2])
@@ -58,15 +58,29 @@ def test_what_is_held_stands_on_the_right_and_zeros_on_the_left():
 def test_the_memory_of_a_batch_is_used_by_the_next_one():
     scratch: dict[str, torch.Tensor] = {}
     for room, rows in ((8, 3), (6, 4), (4, 2)):
-        layer = RoomyLayer(room, scratch)
+        layer = RoomyLayer(rows, room, scratch)
         layer.update(*states(rows, 2, room))
         assert layer.keys.data_ptr() == scratch["keys"].data_ptr() and scratch["keys"].numel() == 3 * 2 * 8 * 4
         assert torch.equal(layer.keys, states(rows, 2, room)[0])
 
 
+def test_rows_filled_in_parts_are_those_filled_together_and_skipped_columns_are_zeros():
+    layer, whole = RoomyLayer(4, 5, {}), RoomyLayer(4, 5, {})
+    keys, values = states(4, 3, 7)
+    whole.update(keys, values)
+    layer.begin([(part[0][:, :1], part[1][:, :1]) for part in zip(keys, values, strict=True)], 1)
+    for part, skipped in ((slice(0, 3), 0), (slice(3, 6), 1)):
+        layer.over(part, 1, skipped)
+        shown, _ = layer.update(keys[part, :, 1 + skipped :], values[part, :, 1 + skipped :])
+        assert torch.equal(shown, layer.keys) and layer.get_seq_length() == 3
+    layer.over(slice(None), 3)
+    assert torch.equal(layer.keys[:3], whole.keys[:3]) and torch.equal(layer.values[3, :, 2:], values[3, :, 2:])
+    assert not layer.keys[3, :, 1].any() and not layer.values[3, :, 1].any()
+
+
 def test_a_model_with_sliding_windows_is_not_held():
     sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
-    assert can_hold(LlamaConfig(**sizes)) and len(Scratch(LlamaConfig(**sizes)).cache(4).layers) == 2
+    assert can_hold(LlamaConfig(**sizes)) and len(Scratch(LlamaConfig(**sizes)).cache(1, 4).layers) == 2
     from transformers import MistralConfig
 
     assert not can_hold(MistralConfig(**sizes, sliding_window=4))

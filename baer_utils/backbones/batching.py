@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 # padded tokens of one forward pass: bounds memory, and never depends on what was computed before
 BATCH_TOKENS = 8192
 READ_TOKENS = {"cpu": 1024}  # where nothing is written, by device: a processor is fastest with what its caches hold
-HELD_TOKENS = 4 * BATCH_TOKENS  # the same with what is held of the prompts' beginnings, whose keys must be copied
+HELD_TOKENS = 6 * BATCH_TOKENS  # the same with what is held of the prompts' beginnings, whose keys must be copied
 
 
 def read_tokens(device: str) -> int:

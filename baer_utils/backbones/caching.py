@@ -21,19 +21,20 @@ class RoomyLayer(DynamicLayer):
 
     Parameters
     ----------
-    room : columns (tokens) of the buffer.
+    rows, room : rows and columns (tokens) of the buffer.
     scratch : memory of the buffers, by name: what the last batch has left is used again, and replaced where too small.
     """
 
-    def __init__(self, room: int, scratch: dict[str, torch.Tensor]):
+    def __init__(self, rows: int, room: int, scratch: dict[str, torch.Tensor]):
         super().__init__()
-        self._room, self._filled, self._scratch = room, 0, scratch
+        self._size, self._scratch = (rows, room), scratch
+        self._rows, self._filled = slice(None), 0
         self._buffers: tuple[torch.Tensor, ...] = ()
 
     def begin(self, held: Sequence[Held | None], width: int) -> None:
         """Fill the first `width` columns with what is held of each row, on the right; zeros where there is nothing."""
         some = next(states for states in held if states is not None)
-        self.lazy_initialization(*(like[None].expand(len(held), *like.shape) for like in some))
+        self.lazy_initialization(*(like[None] for like in some))
         for row, states in enumerate(held):
             length = 0 if states is None else states[0].shape[1]
             for buffer, state in zip(self._buffers, states or (), strict=False):
@@ -43,16 +44,24 @@ class RoomyLayer(DynamicLayer):
         self._show(width)
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """Make the buffers, for as many rows as there are."""
+        """Make the buffers."""
         super().lazy_initialization(key_states, value_states)
         self._buffers = self._buffer("keys", key_states), self._buffer("values", value_states)
 
     def _buffer(self, name: str, states: torch.Tensor) -> torch.Tensor:
-        shape = (*states.shape[:2], self._room, states.shape[3])
+        rows, room = self._size
+        shape = (rows, states.shape[1], room, states.shape[3])
         if name not in self._scratch or self._scratch[name].numel() < math.prod(shape):
             self._scratch.pop(name, None)  # given back before more is asked for
             self._scratch[name] = states.new_empty(math.prod(shape))
         return self._scratch[name][: math.prod(shape)].view(shape)
+
+    def over(self, rows: slice, filled: int, skipped: int = 0) -> None:
+        """Turn to these rows: their first columns are filled, and the next ones skipped, for nothing looks at them."""
+        self._rows = rows
+        for buffer in self._buffers if skipped else ():
+            buffer[rows, :, filled : filled + skipped] = 0
+        self._show(filled + skipped)
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args, **kwargs):
         """Write new columns behind the filled ones; returns all filled ones."""
@@ -60,7 +69,7 @@ class RoomyLayer(DynamicLayer):
             self.lazy_initialization(key_states, value_states)
         end = self._filled + key_states.shape[2]
         for buffer, states in zip(self._buffers, (key_states, value_states), strict=True):
-            buffer[:, :, self._filled : end] = states
+            buffer[self._rows, :, self._filled : end] = states
         self._show(end)
         return self.keys, self.values
 
@@ -75,7 +84,8 @@ class RoomyLayer(DynamicLayer):
 
     def _show(self, filled: int) -> None:
         self._filled = filled
-        self.keys, self.values = (buffer[:, :, :filled] for buffer in self._buffers)
+        if self._buffers:
+            self.keys, self.values = (buffer[self._rows, :, :filled] for buffer in self._buffers)
 
 
 def can_hold(config) -> bool:
@@ -94,9 +104,9 @@ class Scratch:
     def __init__(self, config):
         self._layers: list[dict[str, torch.Tensor]] = [{} for _ in DynamicCache(config=config).layers]
 
-    def cache(self, room: int) -> Cache:
-        """An empty cache of `room` columns; the one made before must no longer be used."""
-        return Cache(layers=[RoomyLayer(room, layer) for layer in self._layers])
+    def cache(self, rows: int, room: int) -> Cache:
+        """An empty cache of `rows` and of `room` columns; the one made before must no longer be used."""
+        return Cache(layers=[RoomyLayer(rows, room, layer) for layer in self._layers])
 
 
 def packed(keep: Sequence[int]) -> list[int]:

@@ -31,33 +31,31 @@ def decode(model, behind: Batch, budget: int, stops: set[int], pick: Pick) -> li
     -------
     for each row its new ids and "stop", or "length" where the budget ran out. Rows that end leave the batch.
     """
-    inputs, cache = behind.inputs, behind.cache or DynamicCache(config=model.config)
-    rows = len(inputs["input_ids"])
+    if behind.cache is None:
+        behind.cache = DynamicCache(config=model.config)
+    cache, mask = behind.cache, behind.inputs["attention_mask"]
+    rows = len(mask)
     texts: list[list[int]] = [[] for _ in range(rows)]
     reasons = ["length"] * rows
     alive = list(range(rows))
-    for _ in range(budget):
-        logits = model(**inputs, cache=cache, logits_to_keep=1, use_cache=True).logits[:, -1].float()
+    logits = behind.last_logits(model)
+    for written in range(1, budget + 1):
         tokens = pick(logits, alive)
         for n, token in zip(alive, tokens, strict=True):
             if token in stops:
                 reasons[n] = "stop"
             else:
                 texts[n].append(token)
-        mask = inputs["attention_mask"]
         keep = [k for k, token in enumerate(tokens) if token not in stops]
-        if not keep:
+        if not keep or written == budget:
             break
         if len(keep) < len(alive):
             order = packed(keep)
             alive, tokens, mask = [alive[k] for k in order], [tokens[k] for k in order], mask[order]
             cache.batch_select_indices(torch.tensor(order, device=mask.device))
         mask = torch.cat([mask, mask.new_ones(len(alive), 1)], 1)
-        inputs = {
-            "input_ids": torch.tensor(tokens, device=mask.device)[:, None],
-            "attention_mask": mask,
-            "position_ids": mask.sum(1, keepdim=True) - 1,
-        }
+        ids, positions = torch.tensor(tokens, device=mask.device)[:, None], mask.sum(1, keepdim=True) - 1
+        logits = model(ids, attention_mask=mask, position_ids=positions, cache=cache).logits[:, -1].float()
     return list(zip(texts, reasons, strict=True))
 
 

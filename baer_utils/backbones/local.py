@@ -138,8 +138,7 @@ class TransformersBackbone:
         reads: list[Read | Failure | None] = [None] * len(prompts)
         for batch in asked.batches():
             start = time.perf_counter()
-            behind = asked.inputs(batch)
-            logits = self.model(**behind.inputs, cache=behind.cache, logits_to_keep=1).logits[:, -1].float()
+            logits = asked.inputs(batch).last_logits(self.model)
             odds = logits[:, first].logsumexp(1) - logits[:, second].logsumexp(1)
             mass = (logits[:, first + second].logsumexp(1) - logits.logsumexp(1)).exp().clamp(max=1.0)
             seconds = (time.perf_counter() - start) / len(batch)

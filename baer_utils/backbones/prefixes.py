@@ -28,10 +28,32 @@ Lengths = tuple[int, ...]  # how many tokens of a prompt, from the first, come b
 
 @dataclass
 class Batch:
-    """Inputs of a forward pass over the ends of some prompts, behind the cache of their beginnings."""
+    """The ends of some prompts behind the cache of their beginnings; of at most `most` padded tokens a forward pass."""
 
     inputs: dict[str, torch.Tensor]
     cache: Cache | None
+    most: int
+
+    def last_logits(self, model) -> torch.Tensor:
+        """Logits (rows, vocabulary) behind every row's last token, float32; a cache then holds the keys of all rows."""
+        rows, width = self.inputs["input_ids"].shape
+        step = max(1, self.most // width)
+        if self.cache is None or step >= rows:
+            return model(**self.inputs, cache=self.cache, logits_to_keep=1).logits[:, -1].float()
+        total = self.inputs["attention_mask"].shape[1]
+        found = []
+        for part in (slice(first, first + step) for first in range(0, rows, step)):
+            mask = self.inputs["attention_mask"][part]
+            padding = int(mask[:, total - width :].any(0).int().argmax())  # columns of nothing else
+            skipped = padding if self.cache.layers[0].is_initialized else 0
+            ids, positions = (self.inputs[name][part, skipped:] for name in ("input_ids", "position_ids"))
+            for layer in self.cache.layers:
+                layer.over(part, total - width, skipped)
+            out = model(ids, attention_mask=mask, position_ids=positions, cache=self.cache, logits_to_keep=1)
+            found.append(out.logits[:, -1].float())
+        for layer in self.cache.layers:
+            layer.over(slice(None), total)
+        return torch.cat(found)
 
 
 class Prefixes:
@@ -62,7 +84,7 @@ class Prefixes:
         ------
         after each forward pass the part of it that is done, 0 to 1.
         """
-        self._held, self._paid = {}, set()
+        self._held, self._paid, self._scratch = {}, set(), Scratch(self._model.config)
         waiting = beginnings(prompts) if self.can_share else {}
         total = sum(len(ids) - max(before, default=0) for ids, before in waiting.items())
         done = 0
@@ -80,7 +102,7 @@ class Prefixes:
         found: dict[Ids, list[Held]] = {}
         for batch in batches([len(ids) for ids in rows], held, read_tokens(self.device)):
             behind = self.batch([rows[n] for n in batch], [shared[n] for n in batch])
-            self._model(**behind.inputs, cache=behind.cache, use_cache=True, logits_to_keep=1)
+            behind.last_logits(self._model)
             width = behind.cache.layers[0].keys.shape[2]
             middle = width - behind.inputs["input_ids"].shape[1]
             for place, n in enumerate(batch):
@@ -118,18 +140,18 @@ class Prefixes:
         lengths = [self.length(row, before) for row, before in zip(rows, shared, strict=True)]
         ends = padded([row[length:] for row, length in zip(rows, lengths, strict=True)], self._model.device)
         if not self.can_share:
-            return Batch(ends, None)
+            return Batch(ends, None, ends["input_ids"].numel())
         width = max(lengths)
-        cache = self._scratch.cache(width + ends["input_ids"].shape[1] + room)
+        cache = self._scratch.cache(len(rows), width + ends["input_ids"].shape[1] + room)
         if width:
             device = ends["input_ids"].device
             held = torch.tensor([[0] * (width - length) + [1] * length for length in lengths], device=device)
             ends["attention_mask"] = torch.cat([held, ends["attention_mask"]], 1)
             ends["position_ids"] = ends["position_ids"] + torch.tensor(lengths, device=device)[:, None]
-            beginnings = [self._held.get(tuple(row[:length])) for row, length in zip(rows, lengths, strict=True)]
+            begun = [self._held.get(tuple(row[:length])) for row, length in zip(rows, lengths, strict=True)]
             for number, layer in enumerate(cache.layers):
-                layer.begin([states and states[number] for states in beginnings], width)
-        return Batch(ends, cache)
+                layer.begin([states and states[number] for states in begun], width)
+        return Batch(ends, cache, read_tokens(self.device))
 
 
 class Asked:

@@ -66,7 +66,7 @@ class Answering:
                 groups.setdefault(call.decoding, {})[key] = call
         for _, group in sorted(groups.items(), key=lambda item: str(item[0])):
             self._planned.update(group)
-            ordered = sorted(group)
+            ordered = sorted(group, key=lambda key, group=group: (*_asked_by(group[key]), key))
             for start in range(0, len(ordered), BATCH_ROWS):
                 self._batch({key: group[key] for key in ordered[start : start + BATCH_ROWS]})
         return [self._answers[key] for key in keys]
@@ -111,6 +111,11 @@ class Answering:
         for done in self._backbone.share_steps(prompts):
             self._advanced((done - before) * self._sharing, 0, False)
             before = done
+
+
+def _asked_by(call: Call) -> tuple[str, str]:
+    """Protocol and stage: texts of about one length share a batch, so that few of its rows are waited for."""
+    return call.prompt.key.protocol, call.prompt.key.stage
 
 
 def ask(backbone: Backbone, calls: Sequence[Call]) -> list[Answer]:
