@@ -105,6 +105,13 @@ def test_a_report_says_how_many_prompt_tokens_were_computed_of_what_separate_pro
     assert once["prompt_tokens"].sum() == report.prompt_tokens
 
 
+def test_what_prompts_shared_is_let_go_when_the_run_ends(tiny, sums, monkeypatch):
+    held = []
+    monkeypatch.setattr(tiny._prefixes, "cached", lambda *row: held.append(len(tiny._prefixes._held)) or 0)
+    judged(sums, tiny)
+    assert held and min(held) > 0 and not tiny._prefixes._held
+
+
 def test_judging_again_finds_every_call_and_gives_the_same_table(tiny, sums, store):
     first, made = judged(sums, tiny, store)
     second, found = judged(sums, tiny, store)

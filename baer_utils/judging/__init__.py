@@ -77,6 +77,7 @@ def judge_pairs(
                 bank.refuse()
                 bank.stop_if(stop_below, stop_cut_above)
             shown.update(len(block), sum(map(text_size, block)), tokens)
+    backbone.share([])  # lets go of what the last block shared: some gigabytes
     runs = check_runs(pd.DataFrame(bank.rows, columns=list(RUN_COLUMNS)).sort_values(RUN_KEY))
     bank.conclude(runs, len(pairs))
     bank.report.seconds = time.perf_counter() - start
