@@ -38,6 +38,8 @@ def server(once: bool = False) -> dict:
 
     `once` serves float32 only, and fewer pairs; otherwise bfloat16 is measured too.
     """
+    import torch
+
     from baer_utils.backbones import open_backbone
 
     python, seconds = ensure_vllm()
@@ -54,7 +56,9 @@ def server(once: bool = False) -> dict:
         measured["float32"] = timed(agreement, judge, local, 8 if once else 40)
         measured["round_trip"] = timed(round_trip, judge, local)
         measured["killed"] = timed(killed, first, second, Path(scratch))
-    if not once:
+    if not once and torch.backends.cpu.get_cpu_capability() == "AVX2":
+        measured["bfloat16"] = "not measured: this processor cannot compute in it, and takes three seconds a read"
+    elif not once:
         with tempfile.TemporaryDirectory() as scratch, Server(python, Path(scratch) / "log", "bfloat16") as coarse:
             coarse.wait()
             measured["bfloat16"] = timed(partial(agreement, exact=False), open_backbone(coarse.line), local, 40)
