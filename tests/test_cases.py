@@ -153,6 +153,7 @@ CASES: dict[int, tuple[str, ...]] = {
     ),
     # the judge saw the first 200 characters only
     51: (
+        "test_judging.py::test_both_responses_are_cut_at_one_length_in_every_protocol_and_counted",
         "test_hostile.py::test_beside_50_000_characters_both_responses_are_cut_at_one_length_and_shown_whole_up_to_it",
     ),
     # the context of a local judge is exceeded

@@ -147,6 +147,8 @@ class _Bank:
                 self._record(calls, [Failure(str(error))] * len(calls))
             return UNFIT
         self.report.cut_responses += n_cut
+        if cut is not None:
+            self.report.shown[pair.pair_id] = cut
         return cut
 
     def _foreseen(self, fitting: list[tuple]) -> list[Prompt]:

@@ -17,8 +17,9 @@ class JudgingReport:
     `made` now; tokens are of the calls made now. `errors` counts rows without an answer: a pair that does not fit, or a
     failed call, ends its protocol there, and later calls are not planned. `low_mass` counts reads under 1 %, `bounds`
     reads of which only a bound is known. `refused` maps a protocol to the reason (its rows are left out; its calls were
-    made, unless the judge has no token for its labels), `judge` says how a local judge computed and how it says its
-    labels (where calls were made), `warnings` are sentences worth reading.
+    made, unless the judge has no token for its labels), `shown` a pair whose responses were cut to the tokens shown of
+    each, `judge` says how a local judge computed and how it says its labels (where calls were made), `warnings` are
+    sentences worth reading.
     """
 
     pairs: int = 0
@@ -36,6 +37,7 @@ class JudgingReport:
     new_tokens: int = 0
     seconds: float = 0.0
     refused: dict[str, str] = field(default_factory=dict)
+    shown: dict[str, int] = field(default_factory=dict)
     judge: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -44,11 +46,18 @@ class JudgingReport:
         """Tokens that the calls made now had to compute: what they shared counts once."""
         return self.prompt_tokens - self.cached_tokens + self.new_tokens
 
+    @property
+    def _cut_to(self) -> str:
+        if not self.shown:
+            return ""
+        pair_id = min(self.shown, key=self.shown.get)
+        return f" (in {len(self.shown):,} pairs; the shortest to {self.shown[pair_id]:,} tokens, in {pair_id})"
+
     def __str__(self) -> str:
         text = (
             f"{self.pairs:,} pairs, {self.runs:,} runs from {self.distinct:,} distinct calls: {self.found:,} found, "
             f"{self.made:,} made ({self.prompt_tokens:,} prompt and {self.new_tokens:,} new tokens, "
-            f"{self.seconds:.0f} s). {self.cut_responses:,} responses cut, {self.errors:,} calls failed, "
+            f"{self.seconds:.0f} s). {self.cut_responses:,} responses cut{self._cut_to}, {self.errors:,} calls failed, "
             f"{self.low_mass:,} reads with little label mass."
         )
         if self.cached_tokens:
