@@ -38,9 +38,8 @@ def server(once: bool = False) -> dict:
 
     `once` serves float32 only, and fewer pairs; otherwise bfloat16 is measured too.
     """
-    import torch
-
     from baer_utils.backbones import open_backbone
+    from baer_utils.bench.peers import computes_bfloat16
 
     python, seconds = ensure_vllm()
     local = open_backbone("smollm2-135m")
@@ -56,7 +55,7 @@ def server(once: bool = False) -> dict:
         measured["float32"] = timed(agreement, judge, local, 8 if once else 40)
         measured["round_trip"] = timed(round_trip, judge, local)
         measured["killed"] = timed(killed, first, second, Path(scratch))
-    if not once and torch.backends.cpu.get_cpu_capability() == "AVX2":
+    if not once and not computes_bfloat16():
         measured["bfloat16"] = "not measured: this processor cannot compute in it, and takes three seconds a read"
     elif not once:
         with tempfile.TemporaryDirectory() as scratch, Server(python, Path(scratch) / "log", "bfloat16") as coarse:

@@ -350,9 +350,11 @@ def test_both_responses_are_cut_at_one_length_in_every_protocol_and_counted(tiny
     assert report.cut_responses == 3 and report.errors == 0
     # what the judge saw of each response can be told: the tokens shown are the same in every prompt of a pair
     assert set(report.shown) == {"made/0000", "made/0002"}
+    prompts = runs[runs["protocol"] == "pointwise"].set_index(["pair_id", "view"])["prompt_tokens"]
     for pair in pairs[pairs["pair_id"].isin(report.shown)].itertuples():
-        seen = {min(tiny.count(text), report.shown[pair.pair_id]) for text in (pair.response_a, pair.response_b)}
-        assert max(seen) == report.shown[pair.pair_id] < max(map(tiny.count, (pair.response_a, pair.response_b)))
+        counts = tiny.count(pair.response_a), tiny.count(pair.response_b)
+        seen_a, seen_b = (min(count, report.shown[pair.pair_id]) for count in counts)
+        assert prompts[pair.pair_id, "a"] - seen_a == prompts[pair.pair_id, "b"] - seen_b and max(counts) > seen_a
     least = min(report.shown.values())
     assert f"3 responses cut (in 2 pairs; the shortest to {least:,} tokens, in " in str(report)
     assert (runs["prompt_tokens"] + 12 <= tiny.context).all()

@@ -55,13 +55,10 @@ def server(pairings: int, sitting: Sitting) -> dict:
     address = os.environ.get("BAER_BENCH_SERVER")
     if not address:
         return {"not_measured": "start vLLM and set BAER_BENCH_SERVER=server:<url>#<model>", "holds": None}
-    import torch
-
     from baer_utils.backbones import open_backbone
 
     ours, theirs = backbone("bfloat16"), open_backbone(address)
-    # a processor that cannot compute in bfloat16 takes half a minute a pair on either side
-    size = PLAIN if torch.backends.cpu.get_cpu_capability() == "AVX2" else OURS
+    size = OURS if computes_bfloat16() else PLAIN
     table = long_pairs(ours, size * (pairings + 1))
     _seconds(theirs, read_calls(ours, table.head(1)))  # the first answers of a server wait for its compiler
 
@@ -76,6 +73,13 @@ def server(pairings: int, sitting: Sitting) -> dict:
         sitting,
     )
     return {"aim": 1.3, "holds": result["ratio"] >= 1.3, "pairs_of_a_pairing": size} | result
+
+
+def computes_bfloat16() -> bool:
+    """Whether torch multiplies fast in bfloat16 here: without AVX-512, an x86 processor takes half a minute a pair."""
+    import torch
+
+    return torch.backends.cpu.get_cpu_capability() not in ("DEFAULT", "AVX2")
 
 
 def peer(section: str) -> str:
